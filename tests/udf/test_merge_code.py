@@ -40,6 +40,13 @@ class DoesMore:
         if dest.total[0]:
             dest.peak[:] = src.peak
 
+    def may_fail(self, dest, src):
+        try:
+            _ = 1 // int(dest.total[0])
+            dest.peak[:] = src.peak
+        except:  # noqa: E722
+            pass
+
     def has_a_loop(self, dest, src):
         dest.peak[:] = src.peak
         for value in src.total:
@@ -108,6 +115,12 @@ def test_the_code_says_whether_nav_is_assigned(assigns):
     assert found == dict.fromkeys(found, assigns)
 
 
-@pytest.mark.parametrize("merge", [max, np.add, lambda dest, src: None])
+class Wrapped:
+    """A decorated method, in the way of the package wrapt."""
+
+    __code__ = Assigns.adds.__code__
+
+
+@pytest.mark.parametrize("merge", [max, np.add, lambda dest, src: None, Wrapped()])
 def test_other_callables(merge):
     assert not assigns_nav(merge, {"peak"}, set())

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from types import CodeType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 _NO_STEPS = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN", "PRECALL", "RESUME"})
@@ -29,18 +29,23 @@ Python 3.11, 3.12 and 3.14."""
 def assigns_nav(merge: Any, nav: AbstractSet[str], others: AbstractSet[str]) -> bool:
     """Return whether the code of a `merge` shows that it only assigns nav buffers.
 
-    It has no branches, takes buffers from `dest` and `src` and passes neither of them on, and
-    contains each nav buffer as ``dest.x[:] = src.x`` or ``dest.x[...] = src.x`` and in no other
-    way. `others` are the names of the other buffers.
+    It has no branches and no error handling, takes buffers from `dest` and `src` and passes neither
+    of them on, and contains each nav buffer as ``dest.x[:] = src.x`` or ``dest.x[...] = src.x`` and
+    in no other way. `others` are the names of the other buffers.
     """
-    code = getattr(merge, "__code__", None)
-    return isinstance(code, CodeType) and _assigns(code, frozenset(nav), frozenset(others))
+    # a decorator may be an object that shows the __code__ and even the class of what it wraps
+    function = merge.__func__ if type(merge) is MethodType else merge
+    if type(function) is not FunctionType:
+        return False
+    return _assigns(function.__code__, frozenset(nav), frozenset(others))
 
 
 @lru_cache(256)
 def _assigns(code: CodeType, nav: frozenset[str], others: frozenset[str]) -> bool:
     """Return the same for a code object."""
     if code.co_argcount != 3 or not {*code.co_varnames[:3]}.isdisjoint(code.co_cellvars):
+        return False
+    if code.co_exceptiontable:  # a branch without a jump: `except:` at the end
         return False
     this, dest, src = code.co_varnames[:3]
     steps = [*_steps(code), ("END", None)]
