@@ -12,9 +12,10 @@ import pytest
 from damaging import LEAVES_FILES_OPEN
 from instrument_files import write_blo, write_empad, write_mib
 from udfdask.errors import FileFormatError
+from udfdask.geometry.labels import read_axis
 from udfdask.io import open_file
 from udfdask.io.hdf5 import HDF5Dataset
-from udfdask.io.hyperspy_file import HyperSpyArray, TiffSeries, read_axis
+from udfdask.io.hyperspy_file import HyperSpyArray, TiffSeries
 from udfdask.io.memmap import MappedArray
 
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
