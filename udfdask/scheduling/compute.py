@@ -94,7 +94,8 @@ def compute(
         If `progress` has another type, no scheduler accepts a keyword argument, or a UDF is passed.
     ArgumentValueError
         If no worker of a cluster can load a block (see `udfdask.on_workers`), or a cluster has
-        none of the `workers` in the keyword arguments. If `cache` is a folder with other files.
+        none of the `workers` in the keyword arguments, or all its workers have ended. If `cache`
+        is a folder with other files.
     FileNotFoundError
         If the parent folder of `cache` does not exist.
     DeviceError

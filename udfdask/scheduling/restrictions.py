@@ -12,6 +12,7 @@ which other tasks depend, and at values that the caller needs. Aux data and para
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -199,8 +200,17 @@ def _annotation(by_key: dict[Any, Any], default: Any, key: Any) -> Any:
 def check_workers(options: Mapping[str, Any], client: Any, need_device: bool) -> None:
     """Raise if no worker has the `resources`, or is one of the `workers`, in options of a call.
 
+    Raise also if all workers have ended.
+
     If UDFs need a device, their tasks are checked instead: the error names these UDFs.
     """
+    if _has_ended(client):
+        raise ArgumentValueError(
+            "the cluster has no worker left: all workers that it started have ended. An interrupt, "
+            "such as Ctrl-C or Stop in a notebook, also ends those of a LocalCluster. Close the "
+            "client and the cluster, and make new ones; workers ignore interrupts with LocalCluster"
+            "(preload='import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)')"
+        )
     wanted = {**base.get_annotations(), **{name: value for name, value in options.items() if value}}
     if need_device:
         wanted.pop("resources", None)
@@ -252,14 +262,38 @@ def _demand_of(annotations: Mapping[str, Any]) -> _Demand:
 
 def _check_demands(demands: Iterable[_Demand], client: Any) -> None:
     """Raise if no worker meets a demand; an empty or adaptive cluster may still get one."""
-    adaptive = getattr(getattr(client, "cluster", None), "_adaptive", None)
     asked = {demand for demand in demands if demand.resources or demand.workers}
-    if not asked or getattr(adaptive, "periodic_callback", None) is not None:
+    if not asked or _is_adaptive(client):
         return
     workers = workers_of(client)
     for demand in sorted(asked, key=lambda demand: (not demand.udfs, str(demand))):
         if workers and not any(demand.is_met_by(*worker) for worker in workers.items()):
             raise _error(demand, workers)
+
+
+def _is_adaptive(client: Any) -> bool:
+    adaptive = getattr(getattr(client, "cluster", None), "_adaptive", None)
+    return getattr(adaptive, "periodic_callback", None) is not None
+
+
+ENDED = {"closing_gracefully", "closing", "closed", "failed"}
+"""Names of the states of a worker that has ended, or soon will."""
+
+
+def _has_ended(client: Any) -> bool:
+    """Return whether all workers that a cluster of this process has started have ended."""
+    cluster: Any = getattr(client, "cluster", None)
+    if not getattr(cluster, "worker_spec", None) or _is_adaptive(client):
+        return False
+
+    def none_left() -> bool:
+        starting = cluster._lock.locked() or cluster._correct_state_waiting
+        return not starting and all(one.status.name in ENDED for one in tuple(cluster._created))
+
+    if not none_left() or cluster.status.name != "running" or workers_of(client):
+        return False
+    cluster.sync(asyncio.sleep, 0)  # a `scale` just before begins to start workers now
+    return none_left()
 
 
 def workers_of(client: Any) -> Mapping[str, Any]:
