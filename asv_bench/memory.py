@@ -49,12 +49,12 @@ def make(layout: str, gigabytes: float) -> da.Array:
     )
 
 
-def peak_bytes() -> int:
-    """Largest resident set size of this process so far.
+def peak_bytes(pid: int | str = "self") -> int:
+    """Largest resident set size of a process so far.
 
     On Linux, `ru_maxrss` begins with that of the process that started this one.
     """
-    status = Path("/proc/self/status")
+    status = Path(f"/proc/{pid}/status")
     if status.exists():
         line = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
         return int(line.split()[1]) * 1024

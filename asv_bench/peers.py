@@ -33,9 +33,8 @@ from comparison.cases import CASES, Case
 from comparison.contest import Outcome, run_case
 from comparison.first_call import first_call
 from comparison.goals import goals_table
+from comparison.pages import replace_part
 from udfdask.kernels.numba_internals.vector_sums import VECTOR_BYTES
-
-START, STOP = "<!-- peers: start -->", "<!-- peers: stop -->"
 
 HEAD = (
     "| work | data | bare read | dask | LiberTEM | udfdask | of the read | dask / udfdask "
@@ -111,12 +110,6 @@ def versions(libertem: bool) -> str:
     return ", ".join([processor, f"Python {platform.python_version()}", *found])
 
 
-def replace_part(page: Path, text: str) -> None:
-    """Write a text between the marks of a page."""
-    before, rest = page.read_text().split(START)
-    page.write_text(f"{before}{START}\n{text}\n{STOP}{rest.split(STOP)[1]}")
-
-
 def chosen_cases(names: str | None) -> tuple[list[Case], bool]:
     """Return the cases that `--cases` names, and whether first calls are among them."""
     if names is None:
@@ -172,7 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
     texts.append(goals_table(outcomes, ours))
     print(texts[-1])
     if args.write:
-        replace_part(args.write, "\n".join(texts).rstrip())
+        replace_part(args.write, "peers", "\n".join(texts).rstrip())
     return int(failed)
 
 
