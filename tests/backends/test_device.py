@@ -31,6 +31,8 @@ def test_without_cupy_or_a_device_the_error_says_so(no_device):
         device.cupy()
 
     class Blind:
+        __spec__ = None  # an import statement of Python 3.14 reads it
+
         def __getattr__(self, name):
             raise RuntimeError("cudaErrorNoDevice")
 
