@@ -5,6 +5,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
+from dask.callbacks import Callback
 
 import udfdask as ud
 from counting import CountedData, counts
@@ -159,6 +160,15 @@ def test_lazy_values_of_both_kinds(kinds, data):
     own, shared = ud.compute(own, shared)
     np.testing.assert_allclose(own, frames * np.arange(48).reshape(6, 8))
     np.testing.assert_allclose(shared, frames * np.arange(48).sum())
+
+
+def test_no_block_of_data_is_the_result_of_a_task(x, data):
+    """Processes would send it to the main process and back."""
+    seen = []
+    with Callback(posttask=lambda key, value, *_: seen.append(getattr(value, "shape", ()))):
+        ud.compute(ud.run_udf(x + 1, SumSigUDF()), scheduler="synchronous")
+    assert seen
+    assert CHUNKS not in seen
 
 
 def test_a_parameter_from_the_same_data(x, data, folder):

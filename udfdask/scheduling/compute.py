@@ -14,6 +14,7 @@ from dask import base
 from udfdask.base.config import cache_folder
 from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.errors import ArgumentTypeError, unknown_arguments
+from udfdask.graph.dask_internals.expressions import in_one_graph
 from udfdask.scheduling.progress import (
     Progress,
     ProgressCounter,
@@ -184,6 +185,8 @@ def _run(
     """Return what dask's function with the name of `caller` returns, as the user gave it."""
     reporter, name = choose_reporter(progress), caller.__name__
     plain, wrap = unwrap_all(results)
+    if caller is compute:
+        plain = in_one_graph(plain)
     collections, repack = base.unpack_collections(*plain)
     get = None
     if collections:

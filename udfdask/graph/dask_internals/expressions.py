@@ -17,6 +17,7 @@ import dask.array as da
 from dask import base
 from dask._expr import FinalizeCompute
 from dask._task_spec import Alias
+from dask.core import flatten
 from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.graph.dask_internals.layers import LazyLayer
@@ -66,6 +67,16 @@ def as_dask(value: Any) -> Any:
         inside = getattr(value, "data", None) if hasattr(value, "dims") else None
         return value.copy(data=as_dask(inside)) if is_expression_array(inside) else value
     expr, lowered = value.expr, value.freeze_chunks().expr.lower_completely()
+    layers, depends = _layers_of(lowered)
+    if lowered._name != expr._name:
+        layers[expr._name] = AliasLayer(expr._name, lowered._name, expr.numblocks)
+        depends[expr._name] = {lowered._name}
+    layers[expr._name].source = expr
+    return da.Array(HighLevelGraph(layers, depends), expr._name, expr.chunks, meta=expr._meta)
+
+
+def _layers_of(lowered: Any) -> tuple[dict[str, Any], dict[str, set[str]]]:
+    """Return the layers of the nodes of an expression, and their dependencies."""
     layers: dict[str, Any] = {}
     depends: dict[str, set[str]] = {}
     for node in lowered.walk():
@@ -76,11 +87,7 @@ def as_dask(value: Any) -> Any:
         else:
             layers[node._name] = NodeLayer(node)
             depends[node._name] = {one._name for one in node.dependencies()}
-    if lowered._name != expr._name:
-        layers[expr._name] = AliasLayer(expr._name, lowered._name, expr.numblocks)
-        depends[expr._name] = {lowered._name}
-    layers[expr._name].source = expr
-    return da.Array(HighLevelGraph(layers, depends), expr._name, expr.chunks, meta=expr._meta)
+    return layers, depends
 
 
 def as_expression(
@@ -111,6 +118,70 @@ def as_expression(
     return new_array(tasks, sources, finish)
 
 
+class ComputedFromGraph(base.DaskMethodsMixin):
+    """A collection over a dask graph that is computed in place of one that is an expression."""
+
+    __dask_optimize__ = staticmethod(da.Array.__dask_optimize__)
+    __dask_scheduler__ = staticmethod(da.Array.__dask_scheduler__)
+
+    def __init__(self, graph: Any, keys: list[Any], finish: tuple[Callable[..., Any], Any]) -> None:
+        self._graph = graph
+        self._keys = keys
+        self._finish = finish
+
+    def __dask_graph__(self) -> Any:
+        return self._graph
+
+    def __dask_keys__(self) -> list[Any]:
+        return self._keys
+
+    def __dask_layers__(self) -> tuple[str, ...]:
+        return tuple({key[0] for key in flatten(self._keys)})
+
+    def __dask_postcompute__(self) -> tuple[Callable[..., Any], Any]:
+        return self._finish
+
+    def __dask_postpersist__(self) -> tuple[Callable[..., Any], Any]:
+        return ComputedFromGraph, (self._keys, self._finish)
+
+
+def in_one_graph(values: Any) -> Any:
+    """Return values for `dask.compute`, with all expressions optimized together, as dask graphs.
+
+    dask.array's optimization then fuses the loading of a block with the chunk task that reads it.
+    dask-array does not: processes would send each block twice.
+    """
+    collections, repack = base.unpack_collections(*values)
+    inside = [_expressions_in(one) for one in collections]
+    if not any(inside):
+        return values
+    from udfdask.graph.dask_internals.run_expressions import optimized_expressions
+
+    made = iter(optimized_expressions([one for found in inside for one in found]))
+    new = []
+    for given, found in zip(collections, inside, strict=True):
+        layers: dict[str, Any] = {}
+        depends: dict[str, set[str]] = {}
+        keys = []
+        for one in itertools.islice(made, len(found)):
+            own, needs = _layers_of(one)
+            layers.update(own)
+            depends.update(needs)
+            keys.append(one.__dask_keys__())
+        keys = keys[0] if hasattr(type(given), "expr") else keys
+        finish = given.__dask_postcompute__()
+        graph = HighLevelGraph(layers, depends)
+        new.append(ComputedFromGraph(graph, keys, finish) if found else given)
+    return repack(new)
+
+
+def _expressions_in(collection: Any) -> list[Any]:
+    """Return the expressions that a collection is computed from; none if it has a graph."""
+    if hasattr(type(collection), "expr"):  # a Delayed has any attribute
+        return [] if collection.expr is None else [collection.expr]
+    return list(getattr(collection, "__dask_exprs__", list)() or ())
+
+
 def in_kind_of(given: Any, array: Any) -> Any:
     """Return a dask array as an array of dask-array if `given` is one; all else unchanged."""
     return as_expression(array) if is_expression_array(given) else array
@@ -118,5 +189,6 @@ def in_kind_of(given: Any, array: Any) -> Any:
 
 def count_of_expressions(every: Sequence[tuple[da.Array, Any]]) -> int:
     """Return how many tasks compute the arguments of `as_expression`, all of them together."""
-    expression = base.collections_to_expr([as_expression(*one) for one in every])
+    graphs = in_one_graph([as_expression(*one) for one in every])
+    expression = base.collections_to_expr(graphs)
     return len(FinalizeCompute(expression).optimize().__dask_graph__())

@@ -8,6 +8,7 @@ from typing import Any
 
 import dask.array as da
 import dask_array
+from dask._expr import _ExprSequence
 from dask.base import tokenize
 from dask.utils import ensure_dict
 from dask_array._expr import ArrayExpr, ChunksFreeze, FinalizeComputeArray
@@ -25,6 +26,11 @@ def new_array(
     """Return an array of dask-array, see `as_expression`; `tasks` has no layers of `sources`."""
     known = tuple((name, source.chunks) for name, source in sources.items())
     return dask_array.Array(RunExpr(tasks, known, finish, *sources.values()))
+
+
+def optimized_expressions(given: list[Any]) -> list[Any]:
+    """Return expressions as dask-array computes them, optimized and fused together."""
+    return list(ArrayExpr._fuse_many(_ExprSequence(*given).optimize().operands))
 
 
 class RunExpr(ArrayExpr):  # type: ignore[misc]

@@ -14,7 +14,6 @@ from typing import Any
 from udfdask.backends.table import in_backend, to_host
 from udfdask.chunk.partial_result import Partial, Partials
 from udfdask.errors import UDFWarning
-from udfdask.graph.dask_internals.expressions import as_dask, in_kind_of
 from udfdask.graph.dask_internals.layers import in_one_layer, optimized_together
 from udfdask.graph.dask_internals.tasks import Key, OutputTask, alias_target, cull
 from udfdask.graph.run_layers import layer_name
@@ -33,8 +32,7 @@ def with_records(
     Also return the chunk tasks that compute nothing; True if a stored merge replaces their result.
     """
     # A blockwise layer loads all its blocks. So dask makes the tasks first, as it would later.
-    plain = [*map(as_dask, collections)]
-    tasks, futures, keys = optimized_together(plain)
+    tasks, futures, keys = optimized_together(collections)
     done: dict[Key, bool] = {}
     for run, by_udf in lookups:
         recipe = run.recipe
@@ -63,8 +61,7 @@ def with_records(
                     _store_results(tasks, key, folder, {None: node})
                 elif node.action == "read" and key in tasks:
                     tasks[key] = OutputTask(key, _read, folder, node.saved, node.first, node.stop)
-    changed = in_one_layer(plain, cull(tasks, keys) | futures)
-    return [*map(in_kind_of, collections, changed)], done
+    return in_one_layer(collections, cull(tasks, keys) | futures), done
 
 
 def _store_results(
