@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import udf_zoo
 import udfdask as ud
+from counting import CountedData
 from suites import examples
 from udfdask import on_workers
 from udfdask.geometry.chunk_grid import Grid
@@ -175,6 +176,17 @@ def test_explain_says_when_it_pays():
     parts = joined.memory.parts(1)
     assert parts["data"] + parts["copies"] >= 2 << 20  # the small blocks and their copy
     assert "merge_small='64" not in str(joined)
+
+
+def test_two_runs_over_slices_of_one_loaded_block(folder, options):
+    values = np.random.default_rng(0).integers(0, 99, (4, 4, 5))
+    source = da.from_array(CountedData(values, folder), chunks=(2, 4, 5), meta=values[:0])
+    halves = source.rechunk((2, 2, 5))
+    array = da.concatenate([halves[:1], halves[1:]])
+    results = (ud.run_udf(array, udf, merge_small="1 kB") for udf in (SumUDF(), SumSigUDF()))
+    total, each = dask.compute(*(result["intensity"] for result in results), **options)
+    np.testing.assert_array_equal(total, values.sum(axis=0))
+    np.testing.assert_array_equal(each, values.sum(axis=(1, 2)))
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,10 @@ def in_one_task(
     ):
         # dask runs tasks that are arguments of a task one after another, and plans nothing
         return Task(key, function, List(*(tasks.get(k, TaskRef(k)) for k in chosen)), *arguments)
-    last = Task(("last", key), function, List(*map(TaskRef, keys)), *arguments)
-    return Task.fuse(*tasks.values(), last, key=key)
+    # as an argument, because dask optimizes slices in fused tasks, and loses those of a block that
+    # several tasks of them slice
+    values = Task(("values", key), list, List(*map(TaskRef, keys)))
+    return Task(key, function, Task.fuse(*tasks.values(), values), *arguments)
 
 
 def _resolved(key: Any, tasks: Mapping[Any, Any]) -> Any:
