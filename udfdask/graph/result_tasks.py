@@ -136,13 +136,15 @@ class ResultTasks:
         One that is no HighLevelGraph becomes a layer, with empty layers for the names of others.
         `rename` maps old to new names of layers.
         """
+        blocks: dict[Key, Key] = {}
 
         def renamed(key: Key) -> Key:
-            return (rename.get(key[0], key[0]), *key[1:])
+            name, *place = blocks.get(key, key)
+            return (rename.get(name, name), *place)
 
         if not isinstance(graph, HighLevelGraph):
             if self.keys[0] not in graph:  # the blocks of `holders`, in their order
-                graph = dict(zip(self.keys, graph.values(), strict=True))
+                blocks.update(zip(self.keys, graph, strict=True))
             first, *others = sorted({renamed(key)[0] for key in self.keys})
             layers = {first: TaskLayer(graph)} | {name: TaskLayer({}) for name in others}
             graph = HighLevelGraph(layers, {name: {first} - {name} for name in layers})
