@@ -24,7 +24,7 @@ def is_lazy(value: Any) -> bool:
     if not hasattr(kind, "__dask_graph__"):
         return False
     # to make the graph of an expression takes long
-    is_expression = hasattr(kind, "expr") and value.expr is not None
+    is_expression = hasattr(kind, "expr") and hasattr(value, "expr")
     return is_expression or value.__dask_graph__() is not None
 
 

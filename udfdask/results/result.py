@@ -286,9 +286,9 @@ class Result(Outputs[ArrayT_co]):
 
     @property
     def expr(self) -> Any:
-        """The expression of a lazy result over an array of dask-array; None for all others."""
+        """The expression of a lazy result over an array of dask-array; others have none."""
         if self._tasks is None or not self._tasks.are_expressions:
-            return None
+            raise AttributeError("expr")  # dask asks whether a collection has it
         finish = (*self.__dask_postcompute__(), self._tasks.keys)
         return as_expression(self._tasks.holders, finish).expr
 

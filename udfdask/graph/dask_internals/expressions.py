@@ -178,7 +178,7 @@ def in_one_graph(values: Any) -> Any:
 def _expressions_in(collection: Any) -> list[Any]:
     """Return the expressions that a collection is computed from; none if it has a graph."""
     if hasattr(type(collection), "expr"):  # a Delayed has any attribute
-        return [] if collection.expr is None else [collection.expr]
+        return [collection.expr] if hasattr(collection, "expr") else []
     return list(getattr(collection, "__dask_exprs__", list)() or ())
 
 
