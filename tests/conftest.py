@@ -48,6 +48,7 @@ def frisky():
     frisky = pytest.importorskip("frisky", reason="frisky is in the extra test")
     frisky.cluster._WORKER_START_TIMEOUT = 60  # Frisky waits 10 s for what a busy machine starts
     how = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "silence_summary": True}
+    how["dashboard_address"] = "127.0.0.1:0"
     with frisky.LocalCluster(**how) as cluster:
         with dask.config.set(scheduler="synchronous"):  # otherwise it becomes the default one
             made = cluster.get_client()

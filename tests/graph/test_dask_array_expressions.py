@@ -1,5 +1,7 @@
 """Runs over arrays of the package dask-array: its arrays in and out, and one pass over the data."""
 
+import importlib
+
 import dask
 import dask.array as da
 import numpy as np
@@ -15,7 +17,7 @@ from udfdask.corrections import CorrectionSet
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 
 dx = pytest.importorskip("dask_array", reason="it is optional")
-import udfdask.dask  # noqa: E402  # the accessor of arrays that are imported before
+import udfdask.dask  # noqa: E402
 
 SHAPE = (6, 8, 4, 5)
 CHUNKS = (2, 4, 4, 5)
@@ -189,6 +191,7 @@ def test_a_snapshot_a_map_and_an_explanation(x, data, folder):
     assert loads(folder) == N_BLOCKS
     assert ud.explain(x, SumUDF()).n_chunks == N_BLOCKS
     assert not loads(folder)
+    importlib.reload(udfdask.dask)  # another test may have imported it before dask-array
     np.testing.assert_array_equal(x.udf.map_frames(np.max).compute(), data.max(axis=(2, 3)))
     np.testing.assert_array_equal(
         x.udf.run_udf(SumUDF(), merge_small="1 GB")["intensity"].compute(), data.sum(axis=(0, 1))

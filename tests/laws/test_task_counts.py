@@ -67,6 +67,12 @@ class Counted(Callback):
         self.n += 1
 
 
+# Frisky has no plugins that count tasks
+COUNTED = pytest.mark.parametrize(
+    "options", ["synchronous", "threads", "processes", "distributed"], indirect=True
+)
+
+
 def check(results, n_tasks, n_data, options):
     """A cluster runs all tasks, a scheduler of one machine those that do not only hold data."""
     assert results[0].explain().n_tasks == n_tasks
@@ -87,6 +93,7 @@ def check(results, n_tasks, n_data, options):
         np.testing.assert_array_equal(values["intensity"], wanted["intensity"])
 
 
+@COUNTED
 @pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_one_task_loads_and_processes_a_chunk(source, chain, options):
@@ -96,6 +103,7 @@ def test_one_task_loads_and_processes_a_chunk(source, chain, options):
     check(results, N + 3 + 2 + n_data, n_data, options)
 
 
+@COUNTED
 @pytest.mark.parametrize("run", RUNS)
 def test_explain_counts_what_runs(run, options):
     array, given = RUNS[run]

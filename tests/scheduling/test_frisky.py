@@ -40,7 +40,9 @@ def mortal():
     """A cluster of three processes, whose client is dask's default scheduler."""
     frisky.cluster._WORKER_START_TIMEOUT = 60
     with (
-        frisky.LocalCluster(n_workers=3, processes=True, silence_summary=True) as cluster,
+        frisky.LocalCluster(
+            n_workers=3, processes=True, silence_summary=True, dashboard_address="127.0.0.1:0"
+        ) as cluster,
         cluster.get_client(),
     ):
         yield cluster
@@ -88,7 +90,9 @@ def test_results_stay_on_the_workers(x, mortal):
 @BY_CALL
 def test_without_workers(x, call):
     with (
-        frisky.LocalCluster(n_workers=0, silence_summary=True) as cluster,
+        frisky.LocalCluster(
+            n_workers=0, silence_summary=True, dashboard_address="127.0.0.1:0"
+        ) as cluster,
         cluster.get_client() as client,
         pytest.raises(ud.UDFWarning, match="no workers"),
     ):
@@ -99,7 +103,9 @@ def test_without_workers(x, call):
 def empty():
     """A client of a cluster without workers: nothing may be sent to it."""
     with (
-        frisky.LocalCluster(n_workers=0, silence_summary=True) as cluster,
+        frisky.LocalCluster(
+            n_workers=0, silence_summary=True, dashboard_address="127.0.0.1:0"
+        ) as cluster,
         dask.config.set(scheduler="synchronous"),
         cluster.get_client() as client,
     ):
