@@ -63,6 +63,8 @@ WAYS = {"compute": computed, "persist": persisted, "run_udf_iter": iterated}
 def name_of(scheduler):
     if isinstance(scheduler, str):
         return scheduler.replace("synchronous", "sync")
+    if hasattr(scheduler, "scheduler_address"):  # of Frisky
+        return scheduler.scheduler_address
     return scheduler.scheduler.address
 
 
