@@ -127,6 +127,8 @@ def test_coordinates_of_a_dataarray_are_the_axes(whole):
     given = array.to_dataset(name="positions") if whole else array
     strain = strain_map(fit_lattice(given))
     assert strain.axes["exx"] == (ud.Axis(name="y"), ud.Axis(name="x", unit="nm", scale=0.5))
+    vectors = array[:, :, :2].rename(disk="vector")
+    assert strain_map(vectors).axes["exx"] == strain.axes["exx"]
 
 
 def test_axes_of_a_signal_are_those_of_the_strain():

@@ -55,12 +55,7 @@ def disk_radius(template: AnyArray) -> float:
 
 
 def make_filter(
-    template: AnyArray,
-    center: tuple[float, float],
-    shape: tuple[int, int],
-    kind: str,
-    *,
-    edge: float,
+    template: AnyArray, center: tuple[float, float], shape: tuple[int, int], kind: str, edge: float
 ) -> DiskFilter:
     """Return the filter for frames of a shape and disks `edge` pixels or more from their borders.
 

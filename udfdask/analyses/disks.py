@@ -8,13 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from udfdask.analyses.disk_correlation import (
-    POWERS,
-    disk_center,
-    disk_radius,
-    find_in_frames,
-    make_filter,
-)
+from udfdask.analyses import disk_correlation
 from udfdask.base.types import is_lazy
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis
@@ -137,7 +131,7 @@ class FindDisksUDF(TemplateUDF):
         max_disks: int = 70,
         subpixel: bool = True,
     ) -> None:
-        check_choice("correlation", correlation, tuple(POWERS))
+        check_choice("correlation", correlation, tuple(disk_correlation.POWERS))
         if center is not None:
             pair = checks.pair("center", center, "a position (y, x) in the template, in pixels")
             center = tuple(checks.number(f"center[{k}]", one) for k, one in enumerate(pair))
@@ -180,23 +174,23 @@ class FindDisksUDF(TemplateUDF):
         return {"positions": (disk, component), "intensity": (disk,), "correlation": (disk,)}
 
     def get_result_units(self) -> Mapping[str, str | None]:
-        """Name the units: pixels for positions, and that of the data for intensities."""
         return {"positions": "px", "intensity": self.meta.unit, "num_disks": ""}
 
     def _lengths(self) -> dict[str, float]:
         """Return the options that have the radius of the disk as their default."""
         given = {"min_spacing": self.params.min_spacing, "edge": self.params.edge}
-        radius = disk_radius(self._template)
+        radius = disk_correlation.disk_radius(self._template)
         return {name: radius if value is None else value for name, value in given.items()}
 
     def get_shared_task_data(self) -> Mapping[str, Any]:
         """Return the transform of the template, and lengths in pixels."""
         p, template = self.params, np.asarray(self._template, np.float64)
-        center = disk_center(template) if p.center is None else p.center
+        center = disk_correlation.disk_center(template) if p.center is None else p.center
         sig, lengths = self._frame_shape(), self._lengths()
-        found = make_filter(template, center, sig, p.correlation, edge=lengths["edge"])
+        about = template, center, sig, p.correlation, lengths["edge"]
         least = {"min_correlation": p.min_correlation, **lengths}
-        return {"filter": found, "limits": {**least, "most": p.max_disks, "subpixel": p.subpixel}}
+        limits = {**least, "most": p.max_disks, "subpixel": p.subpixel}
+        return {"filter": disk_correlation.make_filter(*about), "limits": limits}
 
     def process_tile(self, tile: Any) -> None:
         task, results = self.task_data, self.results
@@ -205,7 +199,7 @@ class FindDisksUDF(TemplateUDF):
             rows = slice(start, start + step)
             with np.errstate(invalid="ignore", over="ignore"):  # pixels can be infinite
                 frames = tile[rows].astype(np.float32, copy=False)
-                found = find_in_frames(frames, task.filter, **task.limits)
+                found = disk_correlation.find_in_frames(frames, task.filter, **task.limits)
             results.positions[rows], results.intensity[rows] = found[:2]
             results.correlation[rows], results.num_disks[rows] = found[2:]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import dask.array as da
@@ -10,14 +10,11 @@ import numpy as np
 
 from udfdask.base.types import is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
+from udfdask.geometry import labels
 from udfdask.geometry.axes import Axis, with_different_names
-from udfdask.geometry.labels import (
-    axes_of_data_array,
-    axes_of_signal,
-    is_data_array,
-    is_signal,
-    plain_array,
-)
+from udfdask.results.result import Result
+from udfdask.run.run_with_parameters import as_dask, in_kind_of, run_with_parameters
+from udfdask.udf import UDF
 
 FRAME_AXES = Axis(name="row"), Axis(name="column")
 """Axes of frames that are made of earlier results; those of new results have other names."""
@@ -44,14 +41,15 @@ def take_array(
 
 def _axes_of(given: Any) -> tuple[Axis, ...] | None:
     """Return the axes of a DataArray or a signal; None for a plain array."""
-    if is_signal(given):
-        return with_different_names(axes_of_signal(given), given.axes_manager.signal_dimension)
-    return axes_of_data_array(given) if is_data_array(given) else None
+    if labels.is_signal(given):
+        sig_dims = given.axes_manager.signal_dimension
+        return with_different_names(labels.axes_of_signal(given), sig_dims)
+    return labels.axes_of_data_array(given) if labels.is_data_array(given) else None
 
 
 def as_lazy(given: Any) -> da.Array:
     """Return an array of real numbers as a dask array."""
-    values = plain_array(given)
+    values = labels.plain_array(given)
     if not is_lazy(values) and not isinstance(values, np.ndarray):
         raise ArgumentTypeError(f"expected an array or a result, not {type(given).__name__}")
     array: da.Array = values if is_lazy(values) else da.from_array(np.asarray(values))
@@ -60,7 +58,11 @@ def as_lazy(given: Any) -> da.Array:
     return array
 
 
-def whole_frames(array: da.Array) -> da.Array:
-    """Return an array whose two last axes are not cut into chunks."""
-    whole: da.Array = array.rechunk({array.ndim - 2: -1, array.ndim - 1: -1})
-    return whole
+def run_over(
+    function: Callable[..., Any], udf: type[UDF], frames: Any, *, of: Any, scan: Any, **options: Any
+) -> Result:
+    """Run a UDF over frames made of the array `of`, by default on the axes of its scan."""
+    if scan is not None:
+        options.setdefault("axes", (*scan, *FRAME_AXES))
+    whole = as_dask(frames).rechunk({frames.ndim - 2: -1, frames.ndim - 1: -1})
+    return run_with_parameters(function, udf, in_kind_of(of, whole), sig_dims=2, **options)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import dask.array as da
 import numpy as np
 
-from udfdask.analyses.earlier_results import FRAME_AXES, as_lazy, take_array, whole_frames
+from udfdask.analyses.earlier_results import as_lazy, run_over, take_array
 from udfdask.analyses.lattice import fit_lattices, guess_lattice, spans_plane
 from udfdask.base.types import AnyArray, is_lazy
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
@@ -17,12 +17,7 @@ from udfdask.geometry.axes import Axis
 from udfdask.geometry.roi import Region
 from udfdask.masks import checks
 from udfdask.results.result import Result
-from udfdask.run.run_with_parameters import (
-    as_dask,
-    in_kind_of,
-    run_with_parameters,
-    takes_parameters_of,
-)
+from udfdask.run.run_with_parameters import as_dask, takes_parameters_of
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
@@ -140,7 +135,6 @@ class FitLatticeUDF(UDF):
         return {**vectors, "indices": indices}
 
     def get_result_units(self) -> Mapping[str, str | None]:
-        """Name the units: pixels for vectors and the residual."""
         in_pixels = dict.fromkeys(("origin", "a", "b", "residual"), "px")
         return {**in_pixels, "num_used": "", "indices": ""}
 
@@ -248,11 +242,8 @@ def fit_lattice(
         strengths = take_array(disks, STRENGTHS, "find_disks")[0]
     if guess is None:
         frames, guess = _with_guess(frames, strengths), FIRST_ROWS
-    if axes is not None:
-        options.setdefault("axes", (*axes[:-2], *FRAME_AXES))
-    options.update(guess=guess, roi=roi)
-    frames = in_kind_of(given, frames)
-    return run_with_parameters(fit_lattice, FitLatticeUDF, frames, sig_dims=2, **options)
+    options |= {"of": given, "scan": axes and axes[:-2], "guess": guess, "roi": roi}
+    return run_over(fit_lattice, FitLatticeUDF, frames, **options)
 
 
 def _with_column(frames: da.Array, weights: da.Array) -> da.Array:
@@ -262,8 +253,8 @@ def _with_column(frames: da.Array, weights: da.Array) -> da.Array:
             f"weights must have the shape {frames.shape[:-1]}, one for each disk, not "
             f"{weights.shape}"
         )
-    weights = as_dask(weights)
-    return whole_frames(da.concatenate([frames[..., :2], weights[..., None]], axis=-1))
+    joined: da.Array = da.concatenate([frames[..., :2], as_dask(weights)[..., None]], axis=-1)
+    return joined
 
 
 def _with_guess(frames: da.Array, strengths: da.Array | None) -> da.Array:
@@ -282,4 +273,5 @@ def _with_guess(frames: da.Array, strengths: da.Array | None) -> da.Array:
         guess = da.concatenate([guess, da.ones((3, 1))], axis=1)
     chunks = (*frames.chunks[:-2], (3,), (columns,))
     rows = da.broadcast_to(guess.rechunk(-1), (*nav, 3, columns), chunks=chunks)
-    return whole_frames(da.concatenate([rows, frames], axis=-2))
+    joined: da.Array = da.concatenate([rows, frames], axis=-2)
+    return joined

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import dask.array as da
 import numpy as np
 
-from udfdask.analyses.earlier_results import FRAME_AXES, take_array, whole_frames
+from udfdask.analyses.earlier_results import run_over, take_array
 from udfdask.analyses.lattice import spans_plane
 from udfdask.base.types import AnyArray
 from udfdask.corrections import coordinates
@@ -17,17 +17,12 @@ from udfdask.geometry.axes import Axis
 from udfdask.geometry.roi import Region, normalize_roi
 from udfdask.masks import checks
 from udfdask.results.result import Result
-from udfdask.run.run_with_parameters import (
-    as_dask,
-    in_kind_of,
-    run_with_parameters,
-    takes_parameters_of,
-)
+from udfdask.run.run_with_parameters import as_dask, takes_parameters_of
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
 from udfdask.udfs.shared.built_in import check_flag
-from udfdask.udfs.shared.com_corrections import correction_matrix
+from udfdask.udfs.shared.com_corrections import correction_matrix, degrees
 
 MAPS = ("exx", "eyy", "exy", "rotation")
 """The results that are maps."""
@@ -110,14 +105,9 @@ class StrainUDF(UDF):
         scan_rotation: float = 0.0,
         flip_y: bool = False,
     ) -> None:
+        turn = {"scan_rotation": degrees(scan_rotation), "flip_y": check_flag("flip_y", flip_y)}
         angle = checks.number("angle", angle, of="a number of degrees")
-        scan_rotation = checks.number("scan_rotation", scan_rotation, of="a number of degrees")
-        super().__init__(
-            reference=_checked_reference(reference),
-            angle=angle,
-            scan_rotation=scan_rotation,
-            flip_y=check_flag("flip_y", flip_y),
-        )
+        super().__init__(reference=_checked_reference(reference), angle=angle, **turn)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         sig, dtype = tuple(self.meta.dataset_shape.sig), self.meta.input_dtype
@@ -147,7 +137,6 @@ class StrainUDF(UDF):
         return {"reference": (vector, Axis(name="component", labels=("y", "x")))}
 
     def get_result_units(self) -> Mapping[str, str | None]:
-        """Name the units: none for strain, radians, and pixels for the reference."""
         return {"exx": "", "eyy": "", "exy": "", "rotation": "rad", "reference": "px"}
 
     def process_tile(self, tile: AnyArray) -> None:
@@ -255,9 +244,9 @@ def strain_map(lattice: Any, *, roi: Region | None = None, **options: Any) -> Re
     """
     if isinstance(lattice, Mapping):
         (a, axes), (b, _) = (take_array(lattice, (name,), "fit_lattice") for name in "ab")
-        vectors = in_kind_of(a, whole_frames(da.stack([as_dask(a), as_dask(b)], axis=-2)))
-        if axes is not None:
-            options.setdefault("axes", (*axes[:-1], *FRAME_AXES))
+        options |= {"of": a, "scan": axes and axes[:-1], "roi": roi}
+        vectors = da.stack([as_dask(a), as_dask(b)], axis=-2)
     else:
-        vectors, _ = take_array(lattice, (), "fit_lattice")
-    return run_with_parameters(strain_map, StrainUDF, vectors, sig_dims=2, roi=roi, **options)
+        vectors, axes = take_array(lattice, (), "fit_lattice")
+        options |= {"of": vectors, "scan": axes and axes[:-2], "roi": roi}
+    return run_over(strain_map, StrainUDF, vectors, **options)
