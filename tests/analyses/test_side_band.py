@@ -322,11 +322,14 @@ def test_values_that_cannot_be(parameters, run, message):
         single_side_band(da.from_array(DATA), **given_, **{**RUN, **run})
 
 
-@pytest.mark.parametrize(
-    "parameters", [{"semiangle": None}, {"flip_y": "no"}, {"astigmatism": "large"}, {"bin": 1.5}]
-)
+LAZY = da.ones((), chunks=()) * 2
+WRONG_TYPES = [{"semiangle": None}, {"flip_y": "no"}, {"astigmatism": "large"}, {"bin": 1.5}]
+WRONG_TYPES += [{name: LAZY} for name in ("scan_rotation", "defocus", "flip_y")]
+
+
+@pytest.mark.parametrize("parameters", WRONG_TYPES, ids=str)
 def test_types_that_cannot_be(parameters):
-    with pytest.raises(ArgumentTypeError, match=next(iter(parameters))):
+    with raise_if_dask_computes(), pytest.raises(ArgumentTypeError, match=next(iter(parameters))):
         single_side_band(da.from_array(DATA), **{"semiangle": 5, **parameters}, **RUN)
 
 

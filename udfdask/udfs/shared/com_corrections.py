@@ -15,6 +15,7 @@ from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import Axis
 from udfdask.geometry.labels import check_in_pixels, is_signal
 from udfdask.kernels.cpu.vector_field import curl, divergence
+from udfdask.masks import checks
 
 _DIRECTION = re.compile(r"(?:^|[^a-z])[a-z]?([xy])$")
 """Names of an axis along x or y: x, kx, qx, scan_x, k_y; not energy or index."""
@@ -232,16 +233,8 @@ def correction_matrix(scan_rotation: float, flip_y: bool) -> AnyArray:
 
 
 def degrees(value: Any) -> float:
-    """Return a scan rotation as a float; raise if it is not a finite number."""
-    try:
-        angle = float(value)
-    except (TypeError, ValueError):
-        raise ArgumentTypeError(
-            f"scan_rotation must be a number of degrees, not {value!r}"
-        ) from None
-    if not math.isfinite(angle):
-        raise ArgumentValueError(f"scan_rotation must be a finite number of degrees, not {value!r}")
-    return angle
+    """Return a scan rotation as a float; raise if it is not a finite number, or lazy."""
+    return checks.number("scan_rotation", value, of="a number of degrees")
 
 
 def read_regression(given: Any) -> Any:
