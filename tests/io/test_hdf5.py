@@ -57,15 +57,6 @@ def test_automatic_chunks_are_whole_stored_chunks(tmp_path):
         assert open_file(tmp_path / "a.h5").array.chunksize == (2, 4, 16, 16)
 
 
-def test_several_of_one_size_are_listed(tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as f:
-        f["first"] = np.zeros((2, 3, 4))
-        f["second"] = np.zeros((2, 3, 4))
-        f["tiny"] = np.zeros((2, 2, 2))
-    with pytest.raises(FileFormatError, match=r"several.*dataset=.*'first' \(2, 3, 4\).*'second'"):
-        open_file(tmp_path / "a.h5")
-
-
 @pytest.mark.parametrize("dataset", ["entry/dat", "", 3])
 def test_a_dataset_that_is_not_there(file, dataset):
     match = rf"no dataset {dataset!r} in scan\.h5: pass one of 'entry/data' \(4, 6, 8, 10\) uint16"

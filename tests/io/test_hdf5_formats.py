@@ -21,7 +21,7 @@ OFFSETS = (0.0, 1.0, -6.0, -6.0)
 
 
 def signal(values, kind):
-    made = kind(values)
+    made = kind(values, metadata={"General": {"title": "gold"}})
     axes = zip(made.axes_manager._axes, NAMES, UNITS, SCALES, OFFSETS, strict=False)
     for axis, name, unit, scale, offset in axes:
         axis.name, axis.units, axis.scale, axis.offset = name, unit, scale, offset
@@ -47,6 +47,7 @@ def test_signals_of_hyperspy(tmp_path, suffix, kind):
     assert_eq(opened.array, values)
     assert opened.sig_dims == (1 if kind is hs.signals.Signal1D else 2)
     assert described(opened) == EXPECTED[: values.ndim]
+    assert opened.title == ("scan" if suffix == ".nxs" else "gold")
 
 
 @pytest.mark.parametrize("suffix", [".de5", ".emd", ".h5"])

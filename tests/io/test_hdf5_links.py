@@ -204,15 +204,6 @@ def test_sources_that_are_found_only_from_the_working_folder(tmp_path, monkeypat
         open_file("scans/scan.h5")
 
 
-def test_a_virtual_dataset_of_the_parts_is_the_recording(master):
-    with h5py.File(master, "r+", libver="latest") as f:
-        virtual(f, "entry/data/data", [(".", "entry/data/data_000001")], (4, 4, 5))
-        del f["entry/data/data_000002"]
-    opened = open_file(master)
-    assert opened.reader.endswith("entry/data/data")
-    assert_eq(opened.array, FRAMES[:4])
-
-
 @pytest.mark.parametrize("target", ["/", "/entry"])
 def test_circles_of_links(tmp_path, target):
     with h5py.File(tmp_path / "a.h5", "w") as a, h5py.File(tmp_path / "b.h5", "w") as b:

@@ -12,28 +12,6 @@ from udfdask.udfs import SumUDF
 hs = pytest.importorskip("hyperspy.api", reason="hyperspy is in the io extra")
 
 
-@pytest.fixture
-def file(tmp_path, values):
-    signal = hs.signals.Signal2D(values)
-    signal.metadata.General.title = "gold on carbon"
-    for axis, name, scale in zip(
-        signal.axes_manager._axes, ["y", "x", "ky", "kx"], [0.5, 0.25, 2, 2], strict=True
-    ):
-        axis.name, axis.scale, axis.units, axis.offset = name, scale, "nm", 7.0
-    signal.save(tmp_path / "scan.hspy")
-    return tmp_path / "scan.hspy"
-
-
-def test_data_and_axes(file, values):
-    opened = open_file(file)
-    assert_eq(opened.array, values)
-    assert (opened.reader, opened.title) == ("HyperSpy (hspy)", "gold on carbon")
-    assert opened.sig_dims == 2
-    assert [axis.name for axis in opened.axes] == ["y", "x", "ky", "kx"]
-    assert [axis.scale for axis in opened.axes] == [0.5, 0.25, 2, 2]
-    assert {(axis.unit, axis.offset) for axis in opened.axes} == {("nm", 7.0)}
-
-
 @pytest.mark.parametrize("chunks", [None, (1, 10, 6, 8)])
 def test_signal_axes_that_are_not_the_last_ones(tmp_path, values, chunks):
     signal = hs.signals.Signal2D(values)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from damaging import LEAVES_FILES_OPEN
-from instrument_files import KINDS, write_blo, write_empad, write_mib
+from instrument_files import KINDS, write_empad, write_mib
 from udfdask.errors import FileFormatError
 from udfdask.io import hyperspy_file, open_file
 
@@ -35,14 +35,6 @@ def test_the_values_of_hyperspy(tmp_path, kind):
             np.testing.assert_array_equal(
                 array[index].compute(scheduler="synchronous"), expected[index]
             )
-
-
-@pytest.mark.parametrize("chunks", [None, (2, 1, 5, 8)])
-def test_a_block_file(tmp_path, chunks):
-    values = np.random.default_rng(5).integers(0, 250, (3, 4, 8, 8)).astype(np.uint8)
-    write_blo(tmp_path / "a.blo", values)
-    array = open_file(tmp_path / "a.blo", chunks=chunks).array
-    np.testing.assert_array_equal(array.compute(scheduler="synchronous"), values)
 
 
 def test_frames_of_an_empad(tmp_path):

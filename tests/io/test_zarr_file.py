@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from dask.array.utils import assert_eq
 
-from udfdask.errors import ArgumentValueError, FileFormatError
+from udfdask.errors import ArgumentValueError
 from udfdask.io import open_file
 
 zarr = pytest.importorskip("zarr", reason="zarr is in the io extra")
@@ -83,8 +83,3 @@ def test_an_array_that_is_not_there(group):
         ArgumentValueError, match=r"no dataset 'bright'.*'deep/scan' \(4, 6, 8, 10\)"
     ):
         open_file(group, dataset="bright")
-
-
-def test_a_folder_that_is_no_store(tmp_path):
-    with pytest.raises(FileFormatError, match="is a folder but not a zarr store"):
-        open_file(tmp_path)
