@@ -199,16 +199,6 @@ def test_places_outside_of_a_matrix(cls, place):
             run(made_of(make, cls((1, 1), dtype="f4")[:0, :0], whole), udf)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("dtype", ["i2", "u1", "u2", "i4", "u4", "i8", "u8"])
-def test_indices_of_any_dtype(dtype):
-    def make(block):
-        return sparse.GCXS.from_numpy(np.asarray(block), compressed_axes=(0,), idx_dtype=dtype)
-
-    empty = sparse.GCXS.from_numpy(NOTHING, compressed_axes=(0,))
-    gives_the_numbers(made_of(make, empty))
-
-
 def masked(block):
     return np.ma.masked_greater(np.asarray(block), 0)
 

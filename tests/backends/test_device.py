@@ -3,12 +3,10 @@ import sys
 import threading
 
 import dask
-import numpy as np
 import pytest
 
 from stand_in import numpy_standing_in_for_cupy
 from udfdask.backends import device
-from udfdask.backends.backend import CUPY
 from udfdask.errors import DeviceError
 
 
@@ -52,16 +50,6 @@ def test_the_number_of_the_device_is_a_setting():
             pytest.raises(DeviceError, match=r"cuda-device is 2, but this process sees 2 CUDA"),
         ):
             device.device_number()
-
-
-@pytest.mark.parametrize("method", [CUPY.from_host, CUPY.send, CUPY.share])
-@pytest.mark.parametrize("dtype", ["datetime64[s]", "U2", "longdouble"])
-def test_dtypes_that_cupy_does_not_have(dtype, method):
-    with (
-        numpy_standing_in_for_cupy(),
-        pytest.raises(DeviceError, match="CuPy has no arrays of dtype"),
-    ):
-        method(np.zeros(2, dtype=dtype))
 
 
 def test_own_streams_belong_to_threads_and_are_waited_for():

@@ -60,10 +60,3 @@ def test_names(x, native):
     assert len({*found, name(x, make())}) == 5
     announced = da.Array(X.dask, X.name, X.chunks, meta=x._meta)  # the same tasks, it says
     assert name(announced, make()) != name(X, make())
-
-
-def test_explain(x, native):
-    text = str(ud.explain(x, [Wants(native), Wants(ud.UDF.BACKEND_SCIPY_CSR), Wants("numpy")]))
-    assert f"Wants is given {native} as it is" in text
-    assert "Wants is given scipy.sparse.csr_matrix, converted" in text
-    assert "Wants is given numpy, made dense a tile at a time" in text
