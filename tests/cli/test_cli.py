@@ -201,17 +201,6 @@ def names(output):
     return list(dict.fromkeys(line.split()[0] for line in table.splitlines()[1:]))
 
 
-def test_four_lines_of_plan(file):
-    output = call("run", file, "--chunks", "2,8,-1,-1", "--roi", "0:4", "--no-progress")
-    plan, table = output.split("\n\n")
-    first, chunks, reads, memory = plan.splitlines()
-    assert first == "scan.npy: 6 x 8 positions of 10 x 12 uint16, read by NumPy"
-    assert chunks == "chunks    2 of 3 are read; 32 of 48 frames selected"
-    assert reads == "reads     7.50 kiB, in one pass"
-    assert memory.startswith("memory    ")
-    assert table.startswith("udf ")
-
-
 TYPED = ["--udf sum", "--udf disk:r=3", "--udf disc:r=2", "--udf stddev", "--udf sum"]
 
 

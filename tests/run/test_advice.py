@@ -1,4 +1,4 @@
-"""Every piece of advice, through every entry point."""
+"""Every piece of advice: when it is given, and that who follows it needs no other."""
 
 import dask
 import dask.array as da
@@ -6,39 +6,8 @@ import numpy as np
 import pytest
 
 import udfdask as ud
-from udfdask.advice import ARRAY, COMMAND_LINE, SIGNAL, Door, MakeChunks, Rechunk, SetOption
+from udfdask.advice import MakeChunks, Rechunk, SetOption
 from udfdask.udfs import LogsumUDF, NeighborAverageUDF, SumUDF
-
-DATA_ARRAY = Door("dataarray", ("y", "x", "ky", "kx"))
-NAV, WHOLE = Rechunk((4, 8, -1, -1), 2), Rechunk((4, 8, -1, -1), 2, keeps_nav=True)
-BY_DIM = {"y": 4, "x": 8, "ky": -1, "kx": -1}
-MADE = "where the array is made or the file is opened"
-
-
-@pytest.mark.parametrize(
-    ("remedy", "array", "data_array", "signal", "command_line"),
-    [
-        (
-            WHOLE,
-            "array.rechunk({2: -1, 3: -1})",
-            "array.chunk({'ky': -1, 'kx': -1})",
-            "signal.rechunk(nav_chunks=(4, 8), sig_chunks=-1)",
-            "--chunks 4,8,-1,-1",
-        ),
-        (
-            MakeChunks(NAV),
-            f"chunks=(4, 8, -1, -1) {MADE}, or array.rechunk((4, 8, -1, -1))",
-            f"chunks={BY_DIM} {MADE}, or array.chunk({BY_DIM})",
-            f"chunks=(4, 8, -1, -1) {MADE}, or signal.rechunk(nav_chunks=(4, 8), sig_chunks=-1)",
-            "--chunks 4,8,-1,-1",
-        ),
-        (SetOption("merge_small", "64 MiB"), *["merge_small='64 MiB'"] * 3, "--merge-small 64MiB"),
-    ],
-)
-def test_each_remedy_through_each_door(remedy, array, data_array, signal, command_line):
-    said = [remedy.called(door) for door in (ARRAY, DATA_ARRAY, SIGNAL, COMMAND_LINE)]
-    assert said == [array, data_array, signal, command_line]
-
 
 CUT = da.zeros((4, 6, 64, 64), chunks=(2, 3, 16, 16), dtype="uint16")
 THIN = da.zeros((64, 4, 4), chunks=(1, 4, 4))

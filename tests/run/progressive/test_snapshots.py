@@ -175,12 +175,6 @@ def test_the_last_one_of_the_zoo(x, options, roi):
     assert len(snapshots) == n_chunks == iterator.n_chunks == iterator.n_merged
 
 
-@pytest.mark.point(30)
-@pytest.mark.parametrize("cls", ZOO)
-def test_the_last_one_of_each(x, cls):
-    check(x, [cls()], {"scheduler": "threads", "num_workers": 3})
-
-
 def test_one_signal_chunk_a_task(options):
     x = da.random.default_rng(0).random((4, 3, 12, 2), chunks=(1, 3, 2, 1))
     check(x, [SumUDF(), SumSigUDF()], options)
