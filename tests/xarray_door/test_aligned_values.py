@@ -230,6 +230,25 @@ def test_values_that_do_not_fit(use):
         ARRAY.udf.run_udf(udf, sig_dims=SIG, **options)
 
 
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda m: m.chunk(), ud.ArgumentTypeError),
+        (lambda m: m.to_dataset(name="a"), ud.ArgumentTypeError),
+        (lambda m: [m], ud.ArgumentTypeError),
+        (lambda m: m.rename(kx="qx"), ud.ArgumentValueError),
+        (lambda m: m[0], ud.ArgumentValueError),
+        (lambda m: m[:, 1:], ud.ArgumentValueError),
+        (lambda m: m.assign_coords(kx=m["kx"] + 1), ud.ArgumentValueError),
+        (lambda m: m * 2, ud.ArgumentValueError),
+    ],
+    ids="lazy dataset list renamed row cropped shifted weights".split(),
+)
+def test_masks_that_do_not_fit(change, error):
+    with raise_if_dask_computes(), pytest.raises(error):
+        ARRAY.udf.run_udf(Detector(change(frame(MASK))), sig_dims=SIG)
+
+
 def test_names_that_xarray_made_up_mean_nothing():
     given = aux(xr.DataArray(WEIGHTS), xr.DataArray(PLANE))
     found = ARRAY.udf.run_udf(given, sig_dims=SIG)["sums"].values
