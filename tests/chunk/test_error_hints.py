@@ -42,18 +42,16 @@ def ragged(results, frame):
 @pytest.mark.parametrize("process", [two_values, a_frame, ragged])
 def test_another_shape_than_the_buffer(process):
     origin, hint = notes_of(process)
-    assert origin.startswith("raised in FailingUDF.process_frame at navigation coordinates (")
-    assert hint.startswith("here the buffers have the shapes m (1,), n (3,). ")
-    assert "declare it with extra_shape: (2,) for two, self.meta.dataset_shape.sig" in hint
+    assert "FailingUDF.process_frame" in origin
+    assert "m (1,), n (3,)" in hint
+    assert "extra_shape" in hint
 
 
 def test_data_are_read_only():
     def process(results, frame):
         frame -= 1
 
-    assert (
-        "read-only: make a new array, such as frame = frame - frame.mean()" in notes_of(process)[1]
-    )
+    assert "frame = frame - frame.mean()" in notes_of(process)[1]
 
 
 @pytest.mark.parametrize("value", [-np.inf, np.nan])
@@ -61,9 +59,7 @@ def test_integers_hold_no_infinity(value):
     def process(results, frame):
         results.m[:] = value
 
-    assert (
-        "a buffer of integers holds no infinity and no NaN" in notes_of(process, dtype="int32")[1]
-    )
+    assert "no infinity and no NaN" in notes_of(process, dtype="int32")[1]
 
 
 def test_other_errors_say_only_where():

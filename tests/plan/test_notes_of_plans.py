@@ -145,13 +145,8 @@ def test_detectors_beyond_the_edge(udf, cut):
 
 
 def test_a_disk_over_all_pixels_warns():
-    (text,) = warnings_of(VirtualDetectorUDF("disk", r=50))
-    assert text == (
-        "VirtualDetectorUDF: the disk with r = 50 px covers all 192 pixels of a frame. The result "
-        "is that of SumSigUDF: if all pixels are meant, use it, or an infinite r"
-    )
     (text,) = warnings_of(VirtualDetectorUDF("disk", r=50), axes=axes())
-    assert "a frame. r=50 is in pixels: for mrad, write r='50 mrad'. The result" in text
+    assert "r='50 mrad'" in text
     assert not warnings_of(VirtualDetectorUDF("disk", r=math.inf), axes=axes())
     assert not warnings_of(VirtualDetectorUDF(np.ones(SIG, bool)))
 

@@ -131,23 +131,6 @@ def test_a_window_is_a_span_of_the_spectrum(start, stop):
     np.testing.assert_array_equal(line.get_ydata(), SPECTRA.compute().sum((0, 1)))
 
 
-RING = VirtualDetectorUDF("ring", ri=3, ro=11)
-
-
-@pytest.mark.parametrize(
-    ("detectors", "names"),
-    [
-        (RING, ["ring"]),
-        ([RING, RING], ["ring", "ring 2"]),
-        ({"ADF": RING, "BF": VirtualDetectorUDF(r=3)}, ["ADF", "BF"]),
-        (VirtualDetectorUDF("rect", x=10, y=2, width=9, height=2), ["rect"]),
-    ],
-)
-def test_the_legend_names_each(detectors, names):
-    assert list(detector_masks(total()._info, detectors)) == names
-    assert legend(total().plot_detectors(detectors)) == names
-
-
 @pytest.mark.parametrize(
     ("detector", "message"),
     [

@@ -176,11 +176,6 @@ def test_values_without_a_range_are_drawn(values, log, tmp_path):
     assert norm.vmin < norm.vmax
 
 
-def test_signed_values_are_drawn_around_zero():
-    norm = draw([panel([[-1.0, 0.5], [0.2, 3.0]], style="signed")]).axes[0].images[0].norm
-    assert norm.vmin == -norm.vmax < -2.9
-
-
 @pytest.mark.parametrize(("style", "low"), [("scan", 0.0), ("signed", -1.0)])
 @pytest.mark.parametrize("n", [16, 50])
 def test_a_hot_pixel_does_not_hide_the_rest(style, low, n):

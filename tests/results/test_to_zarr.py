@@ -87,11 +87,6 @@ def test_chunks_and_masks(x, tmp_path):
         assert found["m"].coords["roi"].dims == ("y", "x")
 
 
-def test_ragged_chunks_become_even_ones(x, tmp_path):
-    with xr.open_zarr(ud.run_udf(x, SumSigUDF()).to_zarr(tmp_path / "a.zarr")) as found:
-        assert found["intensity"].chunks == ((2, 2, 1), (5, 1))
-
-
 def test_a_result_called_roi(x, tmp_path):
     udf = make({"roi": {"kind": "nav"}}, process_frame=lambda self, frame: None)()
     found = read_saved(ud.run_udf(x, udf, roi=(1, 1)).to_zarr(tmp_path / "a.zarr", **SYNC))

@@ -319,18 +319,6 @@ class WrongKind(Rows):
         return {"sums": self.results.sums / 2}
 
 
-@fault(r"get_results\(\) returned 'sum', .*\['sums'\]")
-class UndeclaredResult(Rows):
-    def get_results(self):
-        return {"sum": self.results.sums}
-
-
-@fault(r"no buffer 'totl'.*'total'")
-class MisspelledBuffer(Sums):
-    def process_frame(self, frame):
-        self.results.totl += frame
-
-
 @fault("'sums' .* elementwise_results = True promises")
 class BreaksPromiseOfRows(Rows):
     elementwise_results = True
