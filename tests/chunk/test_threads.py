@@ -1,8 +1,10 @@
 """Law 12: libraries keep to a task's share of threads; their old limits are restored."""
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from types import ModuleType
 
 import dask
 import dask.array as da
@@ -166,8 +168,16 @@ def test_numba_of_another_thread_is_left_alone():
 
 def test_libraries_are_searched_only_after_imports(monkeypatch):
     """A task of a millisecond must not feel the limit; the search takes several."""
-    with limiter.limit(1):
-        pass
-    monkeypatch.setattr(task_context, "ThreadpoolController", None)
-    with limiter.limit(1):
-        pass
+    searches = []
+
+    def search():
+        searches.append(len(sys.modules))
+        return ThreadpoolController()
+
+    monkeypatch.setattr(task_context, "ThreadpoolController", search)
+    own = ThreadLimiter()
+    for n_imports in (1, 2):
+        monkeypatch.setitem(sys.modules, f"imported_{n_imports}", ModuleType("imported"))
+        for _ in range(2):
+            with own.limit(1):
+                assert len(searches) == n_imports

@@ -108,7 +108,12 @@ def test_scan_images(recording, save):
 def test_each_row_has_the_height_of_its_panels(save):
     image = Panel(title="image", values=np.eye(64), axes=NM, label="rad")
     line = Panel(title="line", values=np.arange(64), axes=NM[1:], label="px")
-    save(draw([image, image, line], title="Two images above a line"), "rows")
+    figure = draw([image, image, line], title="Two images above a line")
+    save(figure, "rows")
+    square, _, flat = (axes.get_window_extent() for axes in figure.axes)
+    assert square.height == pytest.approx(square.width)
+    # in rows of one height the line would be 1.6 times as wide as the image
+    assert flat.width == pytest.approx(square.width, rel=0.2)
 
 
 def test_the_origin_is_at_the_top_left(save):

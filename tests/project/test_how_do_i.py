@@ -127,30 +127,32 @@ def names(files, tmp_path, monkeypatch):
 
 
 def run_span(span, known):
-    """Run a code span; what it returns is computed if it is lazy."""
+    """Run a code span; returns the value, computed if it is lazy, or what a command prints."""
     if span.startswith("udfdask "):
         done = click.testing.CliRunner().invoke(main, span.split()[1:], catch_exceptions=False)
         assert done.exit_code == 0, done.output
-        return
+        return done.output
     try:
         code = compile(span, str(PAGE), "eval")
     except SyntaxError:
         exec(span, known)
-        return
+        return None
     value = eval(code, known)
-    if hasattr(value, "compute"):
-        value.compute()
+    return value.compute() if hasattr(value, "compute") else value
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("task", [task for task in ROWS if task not in RUN_ELSEWHERE])
-def test_calls_run(task, names):
+def test_calls_run(task, names, capsys):
     if any("sparse." in span for span in ROWS[task]):
         names["sparse"] = pytest.importorskip("sparse", reason="the extra sparse brings it")
     if any("libertem" in span for span in ROWS[task]):
         names["libertem_udf"] = libertem_udf()
-    for span in ROWS[task]:
-        run_span(span, names)
+    before = {*names, *Path().iterdir()}
+    values = [run_span(span, names) for span in ROWS[task]]
+    left = {*names, *Path().iterdir()} - before
+    given = [value for value in values if value is not None]
+    assert left or given or capsys.readouterr().out, "no name, file, value or text"
 
 
 def test_each_row_has_a_call():
