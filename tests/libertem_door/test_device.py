@@ -23,9 +23,6 @@ DATA = np.random.default_rng(0).poisson(9, (4, 6, 8, 8)).astype("float32")
 class SpectrumUDF(TheirUDF):
     """The spectrum of the sum of all frames, and the module that each method has computed with."""
 
-    def __init__(self, backends):
-        super().__init__(backends=backends)
-
     def get_backends(self):
         return self.params.backends
 
@@ -61,9 +58,9 @@ def test_xp_is_that_of_the_chunks_and_arrays_are_numpy_s(what, backends, on_devi
     module = "cupy" if on_device and "cupy" in backends else "numpy"
     with cupy_is(what) as cupy:
         array = sent(cupy, x) if on_device else x
-        result = ud.run_udf(array, SpectrumUDF(backends))
+        result = ud.run_udf(array, SpectrumUDF(backends=backends))
         assert isinstance(result["total"].compute(**SYNC), cupy.ndarray) == on_device
-        *_, last = ud.run_udf_iter(array, SpectrumUDF(backends))
+        *_, last = ud.run_udf_iter(array, SpectrumUDF(backends=backends))
         for found in (result.compute(**SYNC), last.buffers[0]):
             np.testing.assert_allclose(found["total"], total, rtol=1e-6)
             np.testing.assert_allclose(found["spectrum"], np.abs(np.fft.fft2(total)), rtol=1e-4)

@@ -37,9 +37,6 @@ TYPES = {
 class WithBackends(TheirUDF):
     """Sums of frames, from the array types that it is told to ask for."""
 
-    def __init__(self, backends):
-        super().__init__(backends=backends)
-
     def get_backends(self):
         return self.params.backends
 
@@ -69,7 +66,7 @@ some_names = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=Tru
 @given(each=st.lists(some_names, min_size=1, max_size=3), asked=st.none() | some_names)
 def test_the_same_udfs_need_a_device(each, asked):
     offers = [set(offer) & set(asked or NAMES) for offer in each]
-    udfs = [WithBackends(offer) for offer in each]
+    udfs = [WithBackends(backends=offer) for offer in each]
     if not all(offers):
         with pytest.raises(ArgumentValueError, match="backends="):
             ud.get_resources(udfs, backends=asked)
@@ -86,7 +83,7 @@ def test_arrays_are_of_the_declared_type(backend, as_tuple):
     values = np.random.default_rng(0).integers(0, 3, (4, 5, 6, 6)).astype(np.float64)
     x = da.from_array(values, chunks=(2, 3, 6, 6))
     x = x.map_blocks(sparse.COO.from_numpy, meta=sparse.zeros((0,) * 4))
-    udf = WithBackends((backend, "cuda") if as_tuple else backend)
+    udf = WithBackends(backends=(backend, "cuda") if as_tuple else backend)
     result = ud.run_udf(x, udf).compute(**SYNC)
     np.testing.assert_array_equal(result["sums"], values.sum((2, 3)))
     assert issubclass(result["kind"].reshape(-1)[0], TYPES[backend])
