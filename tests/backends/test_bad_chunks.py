@@ -29,7 +29,7 @@ def run(array, *udfs, **options):
     return ud.compute(*ud.run_udf(array, udfs, **{"sig_dims": 1, **options}), **SYNC)
 
 
-def gives_the_numbers(array):
+def assert_the_numbers(array):
     wishes = [Wants(b, m) for b in ("numpy", *MATRIX_KINDS) for m in ("tile", "frame", "partition")]
     total, sums, *seen = run(array, SumUDF(), SumSigUDF(), *wishes)
     np.testing.assert_array_equal(total["intensity"], DATA.sum(axis=0))
@@ -42,7 +42,7 @@ def gives_the_numbers(array):
 @pytest.mark.parametrize("announced", ["numpy", "sparse.COO", "scipy.sparse.csr_matrix"])
 def test_another_type_than_announced(announced, came):
     blocks = made_of(lambda b: block_in(b, came, 1), block_in(NOTHING, announced, 1))
-    gives_the_numbers(blocks)
+    assert_the_numbers(blocks)
 
 
 def twice(block):
@@ -86,7 +86,7 @@ MAKERS = {
 )
 def test_matrices_that_are_not_canonical(make):
     before = [make(DATA[:3, :10]) for _ in range(2)]
-    gives_the_numbers(made_of(make, make(NOTHING)))
+    assert_the_numbers(made_of(make, make(NOTHING)))
     held = before[0]
     run(made_of(lambda _: held, make(NOTHING)), SumUDF(), Wants(ud.UDF.BACKEND_SPARSE_COO))
     for part in ("data", "indices", "indptr"):  # the chunk itself is not put in order
@@ -207,7 +207,7 @@ def test_masked_blocks_that_were_not_announced():
     for method in ("tile", "frame", "partition"):
         with pytest.raises(ud.UDFError, match=r"masked values.*np\.ma\.filled"):
             run(made_of(masked), Wants("numpy", method), SumUDF())
-    gives_the_numbers(made_of(np.ma.masked_array))  # a mask that hides nothing
+    assert_the_numbers(made_of(np.ma.masked_array))  # a mask that hides nothing
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_masked_blocks_that_were_not_announced():
 def test_blocks_that_numpy_makes_an_array_of(make):
     whole = np.array(DATA)
     array = da.from_delayed(dask.delayed(lambda: make(whole))(), whole.shape, meta=NOTHING)
-    gives_the_numbers(array)
+    assert_the_numbers(array)
 
 
 @pytest.mark.parametrize(
