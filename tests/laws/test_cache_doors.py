@@ -16,7 +16,7 @@ from udfdask.scheduling.records.folder import RecordFolder
 from udfdask.udfs import RecordUDF, SumSigUDF, SumUDF
 
 
-def kept_nothing(cache, run, match):
+def assert_nothing_kept(cache, run, match):
     """The run is computed, with a warning that says why nothing is kept."""
     for _ in range(2):
         with pytest.warns(ud.UDFWarning, match=match) as caught:
@@ -34,13 +34,13 @@ def test_what_has_no_name_is_computed_each_time(cache, tmp_path):
             self.results.found[:] = [[frame.sum()]]
 
     x = data(tmp_path)
-    kept_nothing(cache, ud.run_udf(x, Objects()), "Objects has 'found' of dtype object")
+    assert_nothing_kept(cache, ud.run_udf(x, Objects()), "Objects has 'found' of dtype object")
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         dataset = file.create_dataset("a", data=np.arange(36.0).reshape(4, 3, 3))
         run = ud.run_udf(dask.array.from_array(dataset, chunks=(1, 3, 3)), SumUDF())
-        kept_nothing(cache, run, r"cannot recognize the data.*h5py.*open_file")
-    kept_nothing(cache, ud.run_udf(x, RecordUDF(tmp_path / "a.npy")), "writes a file")
+        assert_nothing_kept(cache, run, r"cannot recognize the data.*h5py.*open_file")
+    assert_nothing_kept(cache, ud.run_udf(x, RecordUDF(tmp_path / "a.npy")), "writes a file")
 
 
 def test_runs_without_a_name_do_not_stop_others(cache, tmp_path):

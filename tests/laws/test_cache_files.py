@@ -87,7 +87,7 @@ def test_a_cache_does_not_use_results_from_a_file_that_is_written_again(case, tm
             assert_equal([MADE[case](path).compute()], [expected])
 
 
-def kept_once(run, tmp_path):
+def assert_kept_once(run, tmp_path):
     """A run finds nothing in the cache, and keeps its own results."""
     cache = tmp_path / "cache"
     before = len(list(cache.rglob(f"*{SUFFIX}")))
@@ -119,12 +119,12 @@ def test_a_chunk_of_a_store_that_is_replaced_by_an_older_one_counts(tmp_path):
     def run():
         return ud.run_udf(da.from_zarr(str(store)), SumSigUDF())
 
-    kept_once(run, tmp_path)
+    assert_kept_once(run, tmp_path)
     one, other, *_ = (store / "c").rglob("0/0/0")
     one.rename(tmp_path / "one")
     other.rename(one)
     (tmp_path / "one").rename(other)
-    kept_once(run, tmp_path)
+    assert_kept_once(run, tmp_path)
 
 
 def test_a_link_to_another_file_of_equal_size_and_time_counts(tmp_path):
@@ -137,10 +137,10 @@ def test_a_link_to_another_file_of_equal_size_and_time_counts(tmp_path):
         return ud.run_udf(x(np.load(link, mmap_mode="r")), SumSigUDF())
 
     link.symlink_to("1.npy")
-    kept_once(run, tmp_path)
+    assert_kept_once(run, tmp_path)
     link.unlink()
     link.symlink_to("2.npy")
-    kept_once(run, tmp_path)
+    assert_kept_once(run, tmp_path)
 
 
 def test_changes_in_memory_to_a_copy_of_a_file_count(tmp_path):
@@ -148,7 +148,7 @@ def test_changes_in_memory_to_a_copy_of_a_file_count(tmp_path):
     weights = np.load(tmp_path / "weights.npy", mmap_mode="c")
     for k in range(3):
         weights[0, 0] = k
-        kept_once(lambda: ud.run_udf(x(), Weighted(weights=weights)), tmp_path)
+        assert_kept_once(lambda: ud.run_udf(x(), Weighted(weights=weights)), tmp_path)
 
 
 def test_a_record_in_a_bad_place_of_the_disk_is_computed_again(tmp_path, monkeypatch):
@@ -202,7 +202,7 @@ def test_a_library_that_is_installed_again_counts(version, scale, tmp_path, monk
 
     for name in ("udf", "data"):
         for version_, scale_ in (("1", 1), (version, scale)):
-            kept_once(lambda n=name, v=version_, s=scale_: runs(v, s)[n], tmp_path)
+            assert_kept_once(lambda n=name, v=version_, s=scale_: runs(v, s)[n], tmp_path)
     monkeypatch.delitem(sys.modules, "ownlab")
 
 
