@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -26,6 +27,12 @@ def is_lazy(value: Any) -> bool:
     # to make the graph of an expression takes long
     is_expression = hasattr(kind, "expr") and hasattr(value, "expr")
     return is_expression or value.__dask_graph__() is not None
+
+
+def is_expression_array(value: Any) -> bool:
+    """Return whether a value is a `dask_array.Array`; the package is never imported for it."""
+    package = sys.modules.get("dask_array")
+    return package is not None and isinstance(value, package.Array)
 
 
 class _Hook(Protocol):

@@ -20,6 +20,7 @@ from dask._task_spec import Alias
 from dask.core import flatten
 from dask.highlevelgraph import HighLevelGraph
 
+from udfdask.base.types import is_expression_array
 from udfdask.graph.dask_internals.layers import LazyLayer
 
 
@@ -53,12 +54,6 @@ def _aliases(name: str, target: str, numblocks: tuple[int, ...]) -> dict[Any, An
     """Return the tasks of an `AliasLayer`."""
     places = itertools.product(*map(range, numblocks))
     return {(name, *k): Alias((name, *k), (target, *k)) for k in places}
-
-
-def is_expression_array(value: Any) -> bool:
-    """Return whether a value is a `dask_array.Array`; the package is never imported for it."""
-    package = sys.modules.get("dask_array")
-    return package is not None and isinstance(value, package.Array)
 
 
 def as_dask(value: Any) -> Any:
