@@ -1,5 +1,7 @@
 """Scans with fewer or more positions than frames: absent frames are invalid, never zeros."""
 
+import importlib
+import importlib.util
 import math
 
 import dask
@@ -24,6 +26,9 @@ from udfdask.udfs import SumSigUDF, SumUDF
 sparse = pytest.importorskip("sparse", reason="sparse is an extra")
 EMPTY = sparse.zeros((0, 0, 0))
 SIG = (3, 2)
+LIBRARIES = [da]
+if importlib.util.find_spec("dask_array"):  # it is optional
+    LIBRARIES.append(importlib.import_module("dask_array"))
 
 
 def model(frames, nav, offset):
@@ -125,17 +130,20 @@ def test_arrays_are_like_the_model(given, data):
     frames = some_frames(n)
     shapes = [(n,), *((k, n // k) for k in range(1, n + 1) if n % k == 0)]
     source = frames.reshape(*data.draw(st.sampled_from(shapes)), *SIG)
-    x = da.from_array(source, chunks=data.draw(chunkings(source.shape)))
+    library = data.draw(st.sampled_from(LIBRARIES))
+    x = library.from_array(source, chunks=data.draw(chunkings(source.shape)))
     asked = data.draw(st.sampled_from([None, chunks]))
     opened = with_sync_offset(x, nav, sync_offset=offset, chunks=asked, sig_dims=2)
+    assert isinstance(opened.array, library.Array)
     assert asked is None or opened.array.chunks == chunks
     check_run(opened, frames, nav, offset, roi)
 
 
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.__name__)
 @pytest.mark.parametrize("offset", [-9, np.int8(7)])
-def test_each_frame_is_loaded_once_and_absent_chunks_never(tmp_path, offset):
+def test_each_frame_is_loaded_once_and_absent_chunks_never(tmp_path, offset, library):
     frames = np.random.default_rng(1).integers(1, 9, (24, 4, 4)).astype(np.uint8)
-    x = da.from_array(CountedData(frames, tmp_path), chunks=(5, 4, 4), asarray=True)
+    x = library.from_array(CountedData(frames, tmp_path), chunks=(5, 4, 4), meta=frames[:0])
     counts(tmp_path)
     opened = with_sync_offset(x, (8, 4), sync_offset=offset, chunks=(2, 4, 4, 4))
     run = ud.run_udf(opened, [SumSigUDF(), SumUDF()])
@@ -209,6 +217,15 @@ REFUSED = [
     (FIVE, {"sync_offset": 5}, ArgumentValueError, "has 5 frames"),
     (FIVE[FIVE[:, 0, 0] > 0], {"nav_shape": 4}, ArgumentValueError, "nan frames"),
     (with_sync_offset(FIVE, sync_offset=-1), {}, ArgumentValueError, "the sum of both"),
+    *(
+        (
+            with_sync_offset(library.ones((5, 2, 2)), sync_offset=-1).array,
+            {},
+            ArgumentValueError,
+            "",
+        )
+        for library in LIBRARIES
+    ),
     (np.ones((5, 2, 2)), {}, ArgumentTypeError, r"da.*from_array"),
     *((FIVE, {"sync_offset": no}, ArgumentTypeError, "an integer") for no in (1.5, "2", None)),
     (FIVE.map_blocks(sparse.COO.from_numpy, meta=EMPTY), {}, ArgumentTypeError, "sparse frames"),

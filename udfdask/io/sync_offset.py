@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from dask.base import tokenize
 
 from udfdask.backends.table import backend_of
+from udfdask.base.types import is_expression_array
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import with_different_names
 from udfdask.geometry.roi import ABSENT_LAYER
@@ -21,23 +23,29 @@ from udfdask.io.lazy_source import Chunks, StoredArray, choose_chunks, explicit_
 from udfdask.io.opened_file import OpenedFile, choose_sig_dims, opened_array, sizes
 
 
+def _library(array: Any) -> Any:
+    """Return the package that an array is of: dask.array or dask_array."""
+    return sys.modules["dask_array"] if is_expression_array(array) else da
+
+
 def _arrange(frames: da.Array, nav: tuple[int, ...], grid: Chunks, offset: int) -> Any:
     """Return a scan whose position k has frame ``k + offset``, in C order, or else zeros."""
+    library = _library(frames)
     if len(nav) > 2:  # dask would make blocks of all positions of the last two axes
         step = math.prod(nav[1:])
         starts = range(offset, offset + nav[0] * step, step)
         scans = [_arrange(frames, nav[1:], grid[1:], start) for start in starts]
-        return da.stack(scans).rechunk((*grid, *frames.chunks[1:]))
+        return library.stack(scans).rechunk((*grid, *frames.chunks[1:]))
     n_positions = math.prod(nav)
     before = min(max(0, -offset), n_positions)
     found = frames[max(0, offset) :][: n_positions - before]
     parts = [_zeros(frames, before), found, _zeros(frames, n_positions - before - len(found))]
-    scan = da.concatenate([part for part in parts if len(part)])
+    scan = library.concatenate([part for part in parts if len(part)])
     if _in_order(grid):  # dask's reshape would join the blocks of a row
         blocks = tuple(map(math.prod, itertools.product(*grid)))
         chunks = (*grid, *frames.chunks[1:])
         shape = (*nav, *frames.shape[1:])
-        return da.reshape_blockwise(scan.rechunk({0: blocks}), shape, chunks=chunks)
+        return library.reshape_blockwise(scan.rechunk({0: blocks}), shape, chunks=chunks)
     rows = math.prod(nav[1:])
     scan = scan.rechunk({0: tuple(rows * n for n in grid[0]) if nav else 1})
     scan = scan.reshape(*nav, *frames.shape[1:])
@@ -47,7 +55,7 @@ def _arrange(frames: da.Array, nav: tuple[int, ...], grid: Chunks, offset: int) 
 def _zeros(frames: da.Array, n: int) -> Any:
     name = f"{ABSENT_LAYER}{tokenize(frames.name, n)}"
     shape, chunks = (n, *frames.shape[1:]), (max(frames.chunks[0]), *frames.chunks[1:])
-    return da.zeros_like(frames, shape=shape, chunks=chunks, name=name)
+    return _library(frames).zeros_like(frames, shape=shape, chunks=chunks, name=name)
 
 
 def _in_order(grid: Chunks) -> bool:
@@ -217,8 +225,10 @@ def _opened(frames: Any, sig_dims: int | None) -> OpenedFile:
     """Return an array, or an opened file without absent positions, as an opened file."""
     if isinstance(frames, OpenedFile):
         opened, is_absent = frames, frames.present is not None
-    elif isinstance(frames, da.Array):
-        is_absent = any(str(name).startswith(ABSENT_LAYER) for name in frames.dask.layers)
+    elif isinstance(frames, _library(frames).Array):
+        nodes = frames.expr.walk() if is_expression_array(frames) else ()
+        names = [node._name for node in nodes] or frames.dask.layers
+        is_absent = any(str(name).startswith(ABSENT_LAYER) for name in names)
         sig = choose_sig_dims(sig_dims, frames.ndim)  # names of axes depend on it
         opened = opened_array(frames, sig, reader="dask array", title="frames")
     else:
