@@ -185,6 +185,15 @@ def test_a_parameter_from_the_same_data(x, data, folder):
     assert loads(folder) == 2 * N_BLOCKS
 
 
+def test_corrections_with_labels_keep_their_order(data):
+    """A transposed dark frame of square frames would fit as it is."""
+    square = dx.from_array(data[..., :4], chunks=2)
+    dark = xr.DataArray(dx.ones((4, 4), chunks=2), dims=("kx", "ky"))
+    axes = [ud.Axis(name=name) for name in ("y", "x", "ky", "kx")]
+    with pytest.raises(ud.ArgumentValueError, match="transpose"):
+        ud.run_udf(square, SumUDF(), corrections=CorrectionSet(dark=dark), axes=axes)
+
+
 def test_a_snapshot_a_map_and_an_explanation(x, data, folder):
     *_, last = ud.run_udf_iter(x, SumUDF())
     np.testing.assert_array_equal(last.buffers[0]["intensity"], data.sum(axis=(0, 1)))

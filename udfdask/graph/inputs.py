@@ -10,13 +10,14 @@ contains their path.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import math
 import os
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,10 @@ def with_dask_arrays(value: Any) -> Any:
         return with_parameters(value, kwargs)
     own = type(value).__module__.startswith("udfdask.")
     if own and is_dataclass(value) and not isinstance(value, type):
-        given = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
-        changed = {name: one for name, old in given.items() if (one := as_dask(old)) is not old}
-        return replace(value, **changed) if changed else value
+        twin = copy.copy(value)  # a new one would not have the labels of its arrays
+        for field in fields(value):
+            object.__setattr__(twin, field.name, as_dask(getattr(value, field.name)))
+        return twin
     return with_all(value, as_dask) if any(lazy_places(value)) else as_dask(value)
 
 
