@@ -185,6 +185,24 @@ def test_a_parameter_from_the_same_data(x, data, folder):
     assert loads(folder) == 2 * N_BLOCKS
 
 
+@pytest.mark.parametrize("kind", ["array", "dataset"])
+def test_objects_of_xarray_as_parameters(kind, data):
+    """Coordinates are computed with the values."""
+    value = xr.DataArray(
+        dx.arange(4, chunks=2), dims="u", coords={"c": ("u", dx.ones(4, chunks=3))}
+    )
+    value = value.to_dataset(name="a") if kind == "dataset" else value
+
+    class Weighed(Scaled):
+        def process_frame(self, frame):
+            given = self.params.factor
+            values = given["a"].values if kind == "dataset" else given.values
+            self.results.scaled[:] = frame.sum() * (values @ given.coords["c"].values)
+
+    found = ud.run_udf(da.from_array(data), Weighed(factor=value))["scaled"]
+    np.testing.assert_array_equal(found.compute(), data.sum(axis=(2, 3)) * 6)
+
+
 def test_corrections_with_labels_keep_their_order(data):
     """A transposed dark frame of square frames would fit as it is."""
     square = dx.from_array(data[..., :4], chunks=2)

@@ -57,10 +57,9 @@ def _aliases(name: str, target: str, numblocks: tuple[int, ...]) -> dict[Any, An
 
 
 def as_dask(value: Any) -> Any:
-    """Return an array of dask-array, also in a DataArray, as a dask array; others unchanged."""
+    """Return an array of dask-array, also in an object of xarray, as a dask array; others as is."""
     if not is_expression_array(value):
-        inside = getattr(value, "data", None) if hasattr(value, "dims") else None
-        return value.copy(data=as_dask(inside)) if is_expression_array(inside) else value
+        return _with_inner(value, as_dask) if hasattr(value, "coords") else value
     expr, lowered = value.expr, value.freeze_chunks().expr.lower_completely()
     layers, depends = _layers_of(lowered)
     if lowered._name != expr._name:
@@ -68,6 +67,20 @@ def as_dask(value: Any) -> Any:
         depends[expr._name] = {lowered._name}
     layers[expr._name].source = expr
     return da.Array(HighLevelGraph(layers, depends), expr._name, expr.chunks, meta=expr._meta)
+
+
+def _with_inner(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a DataArray or Dataset in which all arrays of dask-array are changed."""
+    new = {
+        name: one.copy(data=change(one.data))
+        for name, one in getattr(value, "variables", value.coords).items()
+        if one.chunks is not None and is_expression_array(one.data)  # `data` may read a file
+    }
+    if hasattr(value, "data_vars"):
+        return value.assign(new) if new else value
+    value = value.assign_coords(new) if new else value
+    is_ours = value.chunks is not None and is_expression_array(value.data)
+    return value.copy(data=change(value.data)) if is_ours else value
 
 
 def _layers_of(lowered: Any) -> tuple[dict[str, Any], dict[str, set[str]]]:
