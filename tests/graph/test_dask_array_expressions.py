@@ -212,6 +212,14 @@ def test_corrections_with_labels_keep_their_order(data):
         ud.run_udf(square, SumUDF(), corrections=CorrectionSet(dark=dark), axes=axes)
 
 
+def test_signals_over_expressions_are_refused(x):
+    """HyperSpy would take the array for one in memory."""
+    hs = pytest.importorskip("hyperspy.api")
+    importlib.import_module("udfdask.hyperspy")
+    with pytest.raises(ud.ArgumentTypeError, match=r"signal\.data"):
+        hs.signals.Signal2D(x).as_lazy().udf.run_udf(SumUDF())
+
+
 def test_a_snapshot_a_map_and_an_explanation(x, data, folder):
     *_, last = ud.run_udf_iter(x, SumUDF())
     np.testing.assert_array_equal(last.buffers[0]["intensity"], data.sum(axis=(0, 1)))

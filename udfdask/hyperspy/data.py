@@ -17,7 +17,8 @@ from hyperspy.api import preferences, signals
 
 from udfdask.advice import SIGNAL
 from udfdask.base.config import chunk_bytes
-from udfdask.errors import ArgumentValueError
+from udfdask.base.types import is_expression_array
+from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.labels import DataLabels, plain_array
 from udfdask.hyperspy.make_signal import read_calibration
 from udfdask.hyperspy.regions import lazy_signal_error, read_mask, read_roi
@@ -38,6 +39,12 @@ def arrange(signal: Any, roi: Any, *, named: bool = False) -> LabeledData:
             "transpose it, as in signal.T or signal.transpose(signal_axes=2)"
         )
     array = plain_array(signal)
+    if is_expression_array(array):
+        raise ArgumentTypeError(
+            f"{signal!r} holds an array of dask-array, but HyperSpy only knows those of dask.array "
+            "as lazy: make the signal of one, such as dask.array.from_zarr(...), or run over the "
+            "array, udfdask.run_udf(signal.data, udf)"
+        )
     calibration = read_calibration(signal)
     names = [axis.name for axis in calibration.axes]
     return LabeledData(
