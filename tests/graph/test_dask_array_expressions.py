@@ -220,6 +220,32 @@ def test_signals_over_expressions_are_refused(x):
         hs.signals.Signal2D(x).as_lazy().udf.run_udf(SumUDF())
 
 
+def test_placed_blocks_and_results_that_are_kept(client, data):
+    """Blocks are loaded where they can be, chunk tasks run there, and results stay there."""
+    workers = sorted(client.scheduler_info()["workers"])
+    x = ud.on_workers(dx.from_array(data, chunks=CHUNKS), lambda block: workers[block[0] % 2])
+    assert isinstance(x, dx.Array)
+    np.testing.assert_array_equal(x.compute(scheduler="synchronous"), data)
+    total, each = ud.run_udf(x, [SumUDF(), SumSigUDF()])
+    *_, last = ud.run_udf_iter(x, SumUDF(), scheduler=client)
+    np.testing.assert_array_equal(last.buffers[0]["intensity"], data.sum(axis=(0, 1)))
+    kept, array = ud.persist(total, each["intensity"], scheduler=client)
+    assert isinstance(kept["intensity"], dx.Array)
+    futures = {key[1:]: future for key, future in array.expr.operand("layer").items()}
+    found, plus_one, also = ud.compute(kept, array + 1, each, scheduler=client)
+    np.testing.assert_array_equal(found["intensity"], data.sum(axis=(0, 1)))
+    np.testing.assert_array_equal(plus_one, data.sum(axis=(2, 3)) + 1)
+    np.testing.assert_array_equal(also["intensity"], data.sum(axis=(2, 3)))
+    for (row, *_), future in futures.items():
+        assert workers[row % 2] in client.who_has(future)[future.key]
+    nowhere = ud.run_udf(ud.on_workers(x, "tcp://10.0.0.7:1"), SumUDF())
+    for start in (ud.persist, ud.compute):
+        with pytest.raises(ud.ArgumentValueError, match="among"):
+            start(nowhere, scheduler=client)
+        with pytest.raises(ud.ArgumentValueError, match="gold"):
+            start(total, scheduler=client, resources={"gold": 1})
+
+
 def test_a_snapshot_a_map_and_an_explanation(x, data, folder):
     *_, last = ud.run_udf_iter(x, SumUDF())
     np.testing.assert_array_equal(last.buffers[0]["intensity"], data.sum(axis=(0, 1)))

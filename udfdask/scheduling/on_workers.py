@@ -16,6 +16,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.graph.chunk_layers import PLACED_LAYER
+from udfdask.graph.dask_internals.expressions import as_dask, in_kind_of
 from udfdask.graph.dask_internals.layers import BlockLayer
 
 Block = tuple[int, ...]
@@ -79,6 +80,7 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     """
     if workers is None:
         return array
+    given, array = array, as_dask(array)
     blocks = itertools.product(*map(range, array.numblocks))
     if callable(workers):
         placements = {block: _placement(workers(block)) for block in blocks}
@@ -87,7 +89,8 @@ def on_workers(array: da.Array, workers: Workers) -> da.Array:
     name = f"{PLACED_LAYER}{base.tokenize(array.name, list(placements.values()))}"
     layer = BlockLayer(name, array, _return_block, BlockLayer.BLOCK, placements)
     graph = HighLevelGraph.from_collections(name, layer, dependencies=[array])  # type: ignore[list-item]
-    return da.Array(graph, name, array.chunks, meta=array._meta)
+    placed: da.Array = in_kind_of(given, da.Array(graph, name, array.chunks, meta=array._meta))
+    return placed
 
 
 def _return_block(block: Any, placement: Placement) -> Any:
