@@ -21,7 +21,8 @@ from udfdask.chunk.partial_result import Partial, Partials, Sized
 from udfdask.chunk.run_chunk import aux_rows, aux_values, end_udf, run_chunk, start_udf
 from udfdask.chunk.task_context import chunk_context
 from udfdask.geometry.halo import Box, box_of, divide, margin, own_pieces
-from udfdask.plan.recipe import Group, Recipe
+from udfdask.plan.groups import Group
+from udfdask.plan.recipe import Recipe
 from udfdask.udf.base import overrides
 
 Margin = tuple[StoredFrames, ...]

@@ -26,7 +26,8 @@ from udfdask.chunk.task_context import chunk_context
 from udfdask.chunk.udf_instance import Instance
 from udfdask.corrections.shift_tile import FrameShifts
 from udfdask.errors import ArgumentTypeError
-from udfdask.plan.recipe import DESCAN, Group, Recipe
+from udfdask.plan.groups import Group
+from udfdask.plan.recipe import DESCAN, Recipe
 from udfdask.udf import UDFMethod
 from udfdask.udf.base import overrides
 from udfdask.udf.params import TaskData

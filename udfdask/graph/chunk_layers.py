@@ -27,7 +27,8 @@ from udfdask.graph.dask_internals.expressions import as_dask
 from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks, blocks_in_memory
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.run_layers import RunLayers, TaskKeys, block_keys, layers_of_keys, numbered_keys
-from udfdask.plan.recipe import Group, Recipe
+from udfdask.plan.groups import Group
+from udfdask.plan.recipe import Recipe
 
 if TYPE_CHECKING:
     from udfdask.chunk.halo_chunk import LoadedChunk, Margin

@@ -33,9 +33,10 @@ from udfdask.geometry.chunk_grid import Grid
 from udfdask.graph.dask_internals.layers import LazyLayer, loaded_again, with_data_inside
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.inputs import shared_recipe
+from udfdask.plan.groups import Group, groups_of
 from udfdask.plan.merge_tree import MergeTree
 from udfdask.plan.plan import Plan
-from udfdask.plan.recipe import DESCAN, Group, Recipe, groups_of
+from udfdask.plan.recipe import DESCAN, Recipe
 
 
 class RunLayers:

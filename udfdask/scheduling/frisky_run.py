@@ -25,7 +25,7 @@ from udfdask.errors import ArgumentValueError, DeviceError
 from udfdask.graph.dask_internals.expressions import as_dask
 from udfdask.graph.dask_internals.layers import listed
 from udfdask.graph.dask_internals.tasks import TaskRef
-from udfdask.plan.recipe import CUDA_CHUNK_LAYER
+from udfdask.plan.groups import CUDA_CHUNK_LAYER
 from udfdask.scheduling.progress import ProgressCounter, reporting_end
 from udfdask.scheduling.restrictions import restricted_layers
 

@@ -31,7 +31,7 @@ from udfdask.graph.dask_internals.tasks import (
     never_fused,
     task_contents,
 )
-from udfdask.plan.recipe import CUDA_CHUNK_LAYER, Group
+from udfdask.plan.groups import CUDA_CHUNK_LAYER, Group
 from udfdask.scheduling.on_workers import Placement
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from dask import base
 from distributed.comm.core import CommClosedError
 
 from udfdask.chunk.partial_result import Partials, send_without_copies
-from udfdask.plan.recipe import groups_of
+from udfdask.plan.groups import groups_of
 from udfdask.run.progressive.chunks import Closed
 from udfdask.run.progressive.cluster import ClusterChunks
 from udfdask.scheduling.cluster_run import explaining_killed_workers

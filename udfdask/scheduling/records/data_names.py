@@ -23,7 +23,8 @@ from udfdask.base.targets import store_root
 from udfdask.graph.dask_internals.tasks import described_layer, described_task, listed_tasks
 from udfdask.graph.inputs import named_file
 from udfdask.graph.run_layers import PackedRecipe
-from udfdask.plan.recipe import Group, Recipe
+from udfdask.plan.groups import Group
+from udfdask.plan.recipe import Recipe
 
 FileStatus = tuple[str, str]
 """Real path, and a hash of sizes and times."""
