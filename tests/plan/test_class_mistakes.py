@@ -32,6 +32,7 @@ MISTAKES = [
     ({"boundary": "wrap"}, ArgumentValueError),
     ({"contiguous_nav": True}, ArgumentValueError),
     ({"whole_frames": True}, ArgumentValueError),
+    ({"neighbors_outside_roi": "False"}, ArgumentTypeError),
     ({"get_backends": lambda self: (self.BACKEND_SCIPY_CSR,)}, ArgumentValueError),
 ]
 

@@ -32,13 +32,7 @@ from udfdask.udf.promises import NAMES, Promises
 MOST_NEIGHBORS = 1_000_000
 """Largest number of frames on one side of a halo."""
 
-SWITCHES = (
-    "merge_assigns_nav",
-    "elementwise_results",
-    "contiguous_nav",
-    "writable_input",
-    "whole_frames",
-)
+SWITCHES = [name for name, default in vars(UDF).items() if isinstance(default, bool)]
 """Class attributes that are True or False."""
 
 
@@ -69,7 +63,6 @@ def declare(udf: UDF, data: Data, calibration: Calibration, settings: Settings) 
     method = _method(asked)
     buffers = _buffers(asked)
     outputs = {key: spec for key, spec in buffers.items() if spec.use != "private"}
-    halo = None if asked.halo is None else _halo(asked, data.shape.nav.dims)
     merge, progressive_merge = plan_merges(asked, buffers, data.grid, settings.split_every)
     bare = {name: value.without_data() for name, value in aux.items()}
     has_get_results = overrides(asked, "get_results")
@@ -96,7 +89,7 @@ def declare(udf: UDF, data: Data, calibration: Calibration, settings: Settings) 
         backends=allowed_backends(asked, settings.backends),
         contiguous_nav=bool(udf.contiguous_nav),
         promises=_promises_in_force(asked, method),
-        halo=halo,
+        halo=None if asked.halo is None else _halo(asked, data.shape.nav.dims),
     )
     tiles = _preferences(asked, bool(udf.whole_frames) and method is UDFMethod.TILE)
     return Declared(recipe, tiles, {key: given_units.get(key) for key in outputs})
@@ -258,8 +251,7 @@ def allowed_backends(udf: UDF, restricted: Sequence[Backend] | None) -> tuple[Ba
     """Return the array backends that a UDF may be given, preferred first."""
     given = udf.get_backends()
     who = f"{type(udf).__name__}.get_backends() returned {given!r}"
-    offered = known_backends(given, who)
-    allowed = tuple(one for one in offered if restricted is None or one in restricted)
+    allowed = tuple(b for b in known_backends(given, who) if restricted is None or b in restricted)
     if not allowed:
         raise ArgumentValueError(
             f"{who}, but the run is restricted to "
