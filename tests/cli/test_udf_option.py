@@ -132,7 +132,7 @@ def test_what_is_written_is_read(settings):
         for name, value in settings.items()
     )
     meant = {n: v[1:-1] if isinstance(v, str) else v for n, v in settings.items()}
-    read = read_settings({}, written)
+    read = read_settings(written)
     assert list(read) == list(meant)
     assert read == meant
 

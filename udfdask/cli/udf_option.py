@@ -11,7 +11,6 @@ import operator
 import re
 import sys
 import traceback
-from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, get_args
@@ -98,7 +97,7 @@ def _make(name: str, found: Any, settings: str) -> UDF:
             raise ValueError("it is a UDF that has its parameters, so it takes none here")
         return as_own(found)  # type: ignore[no-any-return]
     signature = inspect.signature(found)
-    values = read_settings(signature.parameters, settings)
+    values = read_settings(settings)
     try:
         signature.bind(**values)
     except TypeError as error:
@@ -107,7 +106,7 @@ def _make(name: str, found: Any, settings: str) -> UDF:
     return as_own(found(**values))  # type: ignore[no-any-return]
 
 
-def read_settings(parameters: Mapping[str, inspect.Parameter], text: str) -> dict[str, Any]:
+def read_settings(text: str) -> dict[str, Any]:
     """Return the values of ``r=3,peaks=[[1,2]]`` by their names."""
     values: dict[str, Any] = {}
     # a comma within brackets or quotes is not before another parameter
@@ -117,14 +116,13 @@ def read_settings(parameters: Mapping[str, inspect.Parameter], text: str) -> dic
             raise ValueError(f"{part.strip()!r} has no name: write parameter=value")
         if name in values:
             raise ValueError(f"{name!r} is given twice")
-        values[name] = _read_value(parameters.get(name), name, written)
+        values[name] = _read_value(name, written)
     return values
 
 
-def _read_value(parameter: inspect.Parameter | None, name: str, text: str) -> Any:
+def _read_value(name: str, text: str) -> Any:
     """Convert the text for a parameter: a number, constant, list, array, function, or the text."""
-    annotation = "" if parameter is None else str(parameter.annotation)
-    if "PathLike" in annotation:
+    if name == "filename":  # a file that the UDF writes, such as RecordUDF
         return text
     if text.endswith(".npy"):
         return read_npy(text)
