@@ -5,33 +5,17 @@ Arrays of the package dask-array get it, too, if that is imported first.
 
 from __future__ import annotations
 
-import functools
-import inspect
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import dask.array as da
 
-from udfdask.run.map_frames import map_frames
-from udfdask.run.progressive import run_udf_iter
-from udfdask.run.run_udf import explain, run_udf
+from udfdask.run.map_frames import map_frames as map_on_array
+from udfdask.run.progressive import run_udf_iter as iterate_on_array
+from udfdask.run.run_udf import explain as explain_on_array
+from udfdask.run.run_udf import run_udf as run_on_array
 
 __all__ = ["ArrayAccessor"]
-
-
-def _with_array(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that calls a function with the array of the accessor, and its options."""
-
-    @functools.wraps(function)
-    def call(self: ArrayAccessor, *args: Any, **kwargs: Any) -> Any:
-        return function(self._array, *args, **kwargs)
-
-    signature = inspect.signature(function)
-    array, *rest = signature.parameters.values()
-    own = array.replace(name="self", annotation=array.empty)
-    call.__signature__ = signature.replace(parameters=[own, *rest])  # type: ignore[attr-defined]
-    return call
 
 
 class ArrayAccessor:
@@ -51,18 +35,24 @@ class ArrayAccessor:
     np.int64(24)
     """
 
-    __slots__ = ("_array",)
+    __slots__ = ("array",)
+
+    array: da.Array
+    """The data, shape (*nav, *sig)."""
+
+    # the functions take data with a description, and an array has none
+    sig_dims = axes = unit = None
 
     def __init__(self, array: da.Array) -> None:
-        self._array = array
+        self.array = array
 
     def __repr__(self) -> str:
-        return f"<ArrayAccessor of {self._array!r}>"
+        return f"<ArrayAccessor of {self.array!r}>"
 
-    run_udf = _with_array(run_udf)
-    run_udf_iter = _with_array(run_udf_iter)
-    map_frames = _with_array(map_frames)
-    explain = _with_array(explain)
+    run_udf = run_on_array
+    run_udf_iter = iterate_on_array
+    map_frames = map_on_array
+    explain = explain_on_array
 
 
 class _AccessorAttribute:

@@ -25,6 +25,7 @@ from udfdask.advice import Advice, FileCorrections
 from udfdask.corrections import CorrectionSet, Descan
 from udfdask.errors import ArgumentValueError, unknown_arguments
 from udfdask.geometry.axes import Axis
+from udfdask.geometry.roi import Region
 from udfdask.scheduling.compute import SchedulerOptions
 
 if TYPE_CHECKING:
@@ -49,12 +50,12 @@ class DescribedData(Protocol):
         """The data, shape (*nav, *sig)."""
 
     @property
-    def sig_dims(self) -> int:
-        """Number of signal axes."""
+    def sig_dims(self) -> int | None:
+        """Number of signal axes; None for the default."""
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
-        """One axis for each dimension of the array."""
+    def axes(self) -> tuple[Axis, ...] | None:
+        """One axis for each dimension of the array; None if they are not known."""
 
     @property
     def unit(self) -> str | None:
@@ -130,6 +131,13 @@ class RunOptions(TypedDict, total=False):
     split_every: int | bool | None
     merge_small: int | str | None
     max_memory: int | str | None
+
+
+class ArrayOptions(RunOptions, total=False):
+    """All options of `udfdask.run_udf`."""
+
+    sig_dims: int | None
+    roi: Region | None
 
 
 class IterOptions(RunOptions, SchedulerOptions, total=False):

@@ -23,6 +23,7 @@ from udfdask.plan.plan import Plan, make_plan
 from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
 from udfdask.run.options import (
+    ArrayOptions,
     DescribedData,
     RunOptions,
     check_names,
@@ -45,30 +46,15 @@ if TYPE_CHECKING:
 
 @overload
 def run_udf(
-    array: da.Array | DescribedData,
-    udf: UDF,
-    *,
-    sig_dims: int | None = ...,
-    roi: Region | None = ...,
-    **options: Unpack[RunOptions],
+    array: da.Array | DescribedData, udf: UDF, **options: Unpack[ArrayOptions]
 ) -> Result[da.Array]: ...
 @overload
 def run_udf(
-    array: da.Array | DescribedData,
-    udf: Sequence[UDF],
-    *,
-    sig_dims: int | None = ...,
-    roi: Region | None = ...,
-    **options: Unpack[RunOptions],
+    array: da.Array | DescribedData, udf: Sequence[UDF], **options: Unpack[ArrayOptions]
 ) -> tuple[Result[da.Array], ...]: ...
 @overload
 def run_udf(
-    array: da.Array | DescribedData,
-    udf: Mapping[str, UDF],
-    *,
-    sig_dims: int | None = ...,
-    roi: Region | None = ...,
-    **options: Unpack[RunOptions],
+    array: da.Array | DescribedData, udf: Mapping[str, UDF], **options: Unpack[ArrayOptions]
 ) -> dict[str, Result[da.Array]]: ...
 @forwards(RunOptions, Options)
 def run_udf(
