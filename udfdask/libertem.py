@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from udfdask.run.run_udf import run_udf
 from udfdask.scheduling.progress import Progress
 from udfdask.udf.libertem_udfs import adapt
 from udfdask.udfs import FEMUDF, CrystallinityUDF, LogsumUDF, StdDevUDF
+
+if TYPE_CHECKING:
+    from udfdask.results.result_array import ResultArray
 
 __all__ = [
     "UDFException",
@@ -65,7 +68,7 @@ def run_stddev(
     return {"num_frames": int(result["num_frames"]), **arrays}
 
 
-def run_logsum(array: Any, roi: Region | None = None, **options: Any) -> Result:
+def run_logsum(array: Any, roi: Region | None = None, **options: Any) -> Result[ResultArray]:
     """Sum the logarithms of all frames, as LiberTEM's `run_logsum`.
 
     Parameters
@@ -95,7 +98,7 @@ def run_logsum(array: Any, roi: Region | None = None, **options: Any) -> Result:
 
 def run_fem(
     array: Any, center: Any, rad_in: Any, rad_out: Any, roi: Region | None = None, **options: Any
-) -> Result:
+) -> Result[ResultArray]:
     """Compute the standard deviation of each frame in a ring, as LiberTEM's `run_fem`.
 
     Parameters
@@ -133,7 +136,7 @@ def run_analysis_crystall(
     roi: Region | None = None,
     progress: Progress = False,
     **options: Any,
-) -> Result:
+) -> Result[ResultArray]:
     """Integrate a ring of the spectrum of each frame, as LiberTEM's `run_analysis_crystall`.
 
     Parameters

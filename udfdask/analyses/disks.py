@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import dask.array as da
 import numpy as np
 
 from udfdask.analyses import disk_correlation
@@ -212,7 +213,7 @@ def find_disks(
     sig_dims: int | None = None,
     roi: Region | None = None,
     **options: Any,
-) -> Result:
+) -> Result[da.Array]:
     """Find all diffraction disks of each frame; nothing is computed yet.
 
     Parameters

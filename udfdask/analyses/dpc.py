@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
+import dask.array as da
 import numpy as np
 
 from udfdask.analyses.earlier_results import take_array
@@ -209,7 +210,7 @@ class IntegratedFieldUDF(UDF):
 
 
 @takes_parameters_of(IntegratedDPCUDF)
-def integrated_dpc(data: Any, *, roi: Region | None = None, **options: Any) -> Result:
+def integrated_dpc(data: Any, *, roi: Region | None = None, **options: Any) -> Result[da.Array]:
     """Compute the phase of a thin object: from frames, or from the result of `CoMUDF`.
 
     Parameters

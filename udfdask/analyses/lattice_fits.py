@@ -184,7 +184,7 @@ def _checked_guess(given: Any) -> Any:
 @takes_parameters_of(FitLatticeUDF)
 def fit_lattice(
     disks: Any, *, guess: Any = None, weights: Any = None, roi: Region | None = None, **options: Any
-) -> Result:
+) -> Result[da.Array]:
     """Fit a lattice to the disks that were found in each frame; nothing is computed yet.
 
     Parameters

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+import dask.array as da
 import numpy as np
 from scipy import sparse
 
@@ -205,7 +206,9 @@ class ParallaxUDF(TiltedImagesUDF):
 
 
 @takes_parameters_of(ParallaxUDF)
-def parallax(data: Any, semiangle: Any, *, roi: Region | None = None, **options: Any) -> Result:
+def parallax(
+    data: Any, semiangle: Any, *, roi: Region | None = None, **options: Any
+) -> Result[da.Array]:
     """Measure aberrations from the bright field, and add the images of all tilted beams.
 
     Parameters

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+import dask.array as da
 import numpy as np
 from scipy import fft
 
@@ -242,7 +243,7 @@ def _product(weights: AnyArray, values: AnyArray) -> AnyArray:
 
 
 @takes_parameters_of(SideBandUDF)
-def single_side_band(data: Any, *, roi: Region | None = None, **options: Any) -> Result:
+def single_side_band(data: Any, *, roi: Region | None = None, **options: Any) -> Result[da.Array]:
     """Compute the phase and amplitude of a thin object by single side band ptychography.
 
     Parameters

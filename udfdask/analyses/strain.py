@@ -206,7 +206,7 @@ def _checked_reference(given: Any) -> Any:
 
 
 @takes_parameters_of(StrainUDF)
-def strain_map(lattice: Any, *, roi: Region | None = None, **options: Any) -> Result:
+def strain_map(lattice: Any, *, roi: Region | None = None, **options: Any) -> Result[da.Array]:
     """Map strain and rotation over a scan; nothing is computed yet.
 
     Parameters

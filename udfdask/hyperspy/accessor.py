@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack, overload
 
 from hyperspy.api import signals
 from hyperspy.roi import BaseROI
@@ -24,7 +24,7 @@ from udfdask.results.result import Result
 from udfdask.run.map_frames import MapOptions, call_of, make_frame_udf, name_of_map
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import IterOptions, RunOptions, check_names, forwards
-from udfdask.run.progressive import Snapshot, UDFIterator
+from udfdask.run.progressive import ArraySnapshot, Snapshot, UDFIterator
 from udfdask.run.progressive import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
@@ -32,6 +32,14 @@ from udfdask.scheduling.compute import check_options, compute
 from udfdask.udf import UDF
 
 SignalRegion: TypeAlias = BaseSignal | BaseROI | Region
+
+
+class SignalOptions(RunOptions, total=False):
+    """All options of `run_udf`."""
+
+    roi: SignalRegion | None
+    lazy_output: bool | None
+    show_progressbar: bool | None
 
 
 class UDFAccessor:
@@ -80,6 +88,16 @@ class UDFAccessor:
         with own_lines_hidden:
             return compute(*results, progress=wants_progressbar(show_progressbar))
 
+    @overload
+    def run_udf(self, udf: UDF, **options: Unpack[SignalOptions]) -> SignalResult: ...
+    @overload
+    def run_udf(
+        self, udf: Sequence[UDF], **options: Unpack[SignalOptions]
+    ) -> tuple[SignalResult, ...]: ...
+    @overload
+    def run_udf(
+        self, udf: Mapping[str, UDF], **options: Unpack[SignalOptions]
+    ) -> dict[str, SignalResult]: ...
     @forwards(RunOptions, run_on_array)
     def run_udf(
         self,
@@ -89,7 +107,7 @@ class UDFAccessor:
         lazy_output: bool | None = None,
         show_progressbar: bool | None = None,
         **options: Unpack[RunOptions],
-    ) -> Any:
+    ) -> SignalResult | tuple[SignalResult, ...] | dict[str, SignalResult]:
         """Run one UDF, or several in one pass, over the signal.
 
         Parameters
@@ -135,6 +153,14 @@ class UDFAccessor:
         labels = read_labels(self._signal)
         return in_form_of(udf, tuple(SignalResult(one, labels.of(one.name)) for one in results))
 
+    @overload
+    def map_frames(
+        self, func: Callable[..., Any], *, output_names: Sequence[str], **kwargs: Any
+    ) -> SignalResult: ...
+    @overload
+    def map_frames(
+        self, func: Callable[..., Any], *, output_names: None = ..., **kwargs: Any
+    ) -> BaseSignal: ...
     @forwards(MapOptions, map_on_array)
     def map_frames(
         self,
@@ -144,7 +170,7 @@ class UDFAccessor:
         lazy_output: bool | None = None,
         show_progressbar: bool | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> BaseSignal | SignalResult:
         """Call a function with every frame, as ``s.map(func, inplace=False)`` does.
 
         Parameters
@@ -193,7 +219,7 @@ class UDFAccessor:
         *,
         roi: SignalRegion | None = None,
         **options: Unpack[IterOptions],
-    ) -> UDFIterator:
+    ) -> UDFIterator[SignalResult, BaseSignal]:
         """Run UDFs over the signal and yield intermediate results.
 
         Parameters
@@ -227,7 +253,7 @@ class UDFAccessor:
         check_options(self.run_udf_iter, options, options.get("scheduler"))
         run, labels = arrange(self._signal, roi).iterate(udf, options), read_labels(self._signal)
 
-        def label(plain: Snapshot) -> Snapshot:
+        def label(plain: ArraySnapshot) -> Snapshot[SignalResult, BaseSignal]:
             def make(number: int) -> SignalResult:
                 return SignalResult(plain.buffers[number], labels)
 

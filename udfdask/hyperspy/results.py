@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dask.array as da
 import numpy as np
 from dask.base import tokenize
 from hyperspy.api import signals
+from hyperspy.signal import BaseSignal
 
 from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.hyperspy.data import wants_progressbar
@@ -21,8 +22,11 @@ from udfdask.run.read_masks import read_detectors
 from udfdask.scheduling.compute import compute as compute_signals
 from udfdask.scheduling.compute import unwrap
 
+if TYPE_CHECKING:
+    from udfdask.results.outputs import Figure
 
-class SignalResult(NamedResults):
+
+class SignalResult(NamedResults[BaseSignal]):
     """The results of one UDF: a mapping from their names to HyperSpy signals.
 
     A lazy mapping holds lazy signals and is a dask collection: `udfdask.compute` and `dask.compute`
@@ -56,7 +60,7 @@ class SignalResult(NamedResults):
         self._labels = labels
         self._signals: dict[str, Any] = {}
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> BaseSignal:
         if name not in self._signals:
             self._signals[name] = self._make(name, self._result, is_mask=False)
         return self._signals[name]
@@ -73,7 +77,7 @@ class SignalResult(NamedResults):
         return self._result
 
     @property
-    def valid_mask(self) -> Mapping[str, Any]:
+    def valid_mask(self) -> Mapping[str, BaseSignal]:
         """A boolean signal for each result, True at valid values."""
         masks = self._result.valid_mask
         return Lookup(self, lambda name: self._make(name, masks, is_mask=True))
@@ -116,7 +120,7 @@ class SignalResult(NamedResults):
         assert isinstance(done, SignalResult)
         return done
 
-    def plot(self, names: Any = None, **options: Any) -> Any:
+    def plot(self, names: Any = None, **options: Any) -> Figure:
         """Draw results side by side, as `udfdask.Result.plot` does, over the axes of the signal.
 
         To draw one result with HyperSpy, call ``result[name].plot()``.
@@ -143,7 +147,7 @@ class SignalResult(NamedResults):
         with own_lines_hidden:
             return self._result.plot(names, **options)
 
-    def plot_detectors(self, detectors: Any, name: str | None = None, **options: Any) -> Any:
+    def plot_detectors(self, detectors: Any, name: str | None = None, **options: Any) -> Figure:
         """Draw detectors over a pattern or a spectrum, as `udfdask.Result.plot_detectors` does.
 
         Parameters

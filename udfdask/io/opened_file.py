@@ -19,6 +19,8 @@ from udfdask.geometry.shapes import Shape, in_words
 from udfdask.io.lazy_source import StoredArray, choose_chunks, lazy_array
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from udfdask.corrections import CorrectionSet
 
 # The attribute of a DataArray with the names of the signal dimensions, a list as JSON: not all
@@ -134,7 +136,7 @@ class OpenedFile:
         how: dict[str, Any] = {"axes": axes, "present": present, "corrections": corrections}
         return replace(self, array=taken, sig_dims=sig_dims, **how)
 
-    def to_xarray(self) -> Any:
+    def to_xarray(self) -> xr.DataArray:
         """Return the data as a DataArray, with the names, positions and units of the axes.
 
         Nothing is read. After ``import udfdask.xarray``, the DataArray has the accessor `udf`,

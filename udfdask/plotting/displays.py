@@ -5,12 +5,17 @@ from __future__ import annotations
 import io
 import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from udfdask.errors import missing_package
 
+if TYPE_CHECKING:
+    from matplotlib import figure
 
-def figure_class() -> Any:
+    Figure = figure.Figure  # only this room imports matplotlib
+
+
+def figure_class() -> type[Figure]:
     """Return matplotlib's class for figures; raise if it is not installed."""
     try:
         from matplotlib.figure import Figure

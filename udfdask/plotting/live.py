@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from udfdask.errors import UDFWarning
 from udfdask.plotting.choose import Choice, choose
@@ -13,6 +13,9 @@ from udfdask.plotting.colors import check_colors
 from udfdask.plotting.displays import Screen, figure_class
 from udfdask.plotting.panels import Described
 from udfdask.plotting.static import draw, figure_size
+
+if TYPE_CHECKING:
+    from udfdask.plotting.displays import Figure
 
 _PAUSE = 4.0  # pause 4 times the drawing time: drawing takes at most a fifth of the time
 
@@ -73,7 +76,7 @@ class LivePlot:
         self._has_failed = False
 
     @property
-    def figure(self) -> Any:
+    def figure(self) -> Figure | None:
         """The matplotlib figure; None before the first drawing."""
         return None if self._screen is None else self._screen.figure
 

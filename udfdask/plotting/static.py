@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from udfdask.errors import ArgumentValueError
 from udfdask.plotting.displays import figure_class, show_as_pictures
 from udfdask.plotting.drawing import INK, draw_panel, height_of
 from udfdask.plotting.panels import Panel
 
+if TYPE_CHECKING:
+    from udfdask.plotting.displays import Figure
+
 _TITLE_WIDTH = 32  # characters above each column of panels
 
 
-def draw(panels: Sequence[Panel], *, title: str = "", figure: Any = None) -> Any:
+def draw(panels: Sequence[Panel], *, title: str = "", figure: Figure | None = None) -> Figure:
     """Draw panels into a figure.
 
     Parameters

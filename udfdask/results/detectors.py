@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from udfdask.scheduling.compute import compute
 from udfdask.udf import UDF
 from udfdask.udf.libertem_udfs import as_own
 
+if TYPE_CHECKING:
+    from udfdask.plotting.displays import Figure
+
 
 def draw_result(
     result: Any,
@@ -36,7 +39,7 @@ def draw_result(
     title: str = "",
     outlines: Mapping[str, Any] | None = None,
     **look: Any,
-) -> Any:
+) -> Figure:
     """Check the arguments of `Result.plot`, compute what is drawn in one pass, and draw it.
 
     `outlines` are masks of frames that are drawn over each image, by name.
@@ -56,7 +59,7 @@ def draw_result(
     return draw(panels, title=title, figure=new_figure(figure_size(panels, title=title)))
 
 
-def draw_detectors(result: Any, detectors: Any, name: str | None, **how: Any) -> Any:
+def draw_detectors(result: Any, detectors: Any, name: str | None, **how: Any) -> Figure:
     """Draw detectors over a result of kind sig; `how` are arguments of `draw_result`."""
     patterns = [n for n, spec in result.buffers.items() if spec.kind == "sig"]
     chosen = name if name is not None else next(iter(patterns), "")

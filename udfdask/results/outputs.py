@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.results.named_results import ArrayT_co, NamedResults
 from udfdask.scheduling.compute import check_options
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from udfdask.plotting import displays
+
+    Figure = displays.Figure
 
 
 class Outputs(NamedResults[ArrayT_co]):
@@ -26,7 +33,7 @@ class Outputs(NamedResults[ArrayT_co]):
         vmin: float | None = None,
         vmax: float | None = None,
         cmap: Any = None,
-    ) -> Any:
+    ) -> Figure:
         """Draw results side by side. A lazy result is computed first, in one pass.
 
         Complex results are drawn as amplitude and phase, and profiles, whose extra dimension has a
@@ -87,7 +94,7 @@ class Outputs(NamedResults[ArrayT_co]):
         *,
         log: bool | None = None,
         title: str | None = None,
-    ) -> Any:
+    ) -> Figure:
         """Draw detectors over a result of kind sig, such as the mean pattern or the mean spectrum.
 
         Parameters
@@ -128,7 +135,7 @@ class Outputs(NamedResults[ArrayT_co]):
 
     def to_xarray(
         self, valid_masks: bool = False, *, rename: Mapping[str, Hashable] | None = None
-    ) -> Any:
+    ) -> xr.Dataset:
         """Return the results as variables of an xarray.Dataset; lazy results stay lazy.
 
         Axes without names are called ``y`` and ``x`` in the scan, ``sig_y`` and ``sig_x`` in a

@@ -154,7 +154,7 @@ class Result(Outputs[ArrayT_co]):
         return self._by_name(self._valid_mask)
 
     @property
-    def masked(self) -> Mapping[str, Any]:
+    def masked(self) -> Mapping[str, np.ma.MaskedArray[Any, Any]]:
         """NumPy masked arrays of a computed result; values that are not valid are masked."""
         return self._by_name(self._masked)
 

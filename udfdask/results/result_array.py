@@ -69,11 +69,12 @@ class ResultArray(np.ndarray[Any, Any]):
     _baseclass = np.ndarray  # type of the data of masked arrays that are made of it
 
     @property
-    def data(self) -> Any:
+    def data(self) -> AnyArray:  # type: ignore[override]
         """The values as a plain array, in the shape of the dataset."""
-        content = getattr(self, "_content", None)
-        # an array that NumPy has made of a result, as np.array(..., subok=True) does, has NumPy's
-        return super().data if content is None else content.with_an_axis(content.values)
+        content: Content | None = getattr(self, "_content", None)
+        if content is None:  # NumPy has made this array, as np.array(..., subok=True) does
+            return super().data  # type: ignore[return-value]
+        return content.with_an_axis(content.values)
 
     @property
     def raw_data(self) -> AnyArray:
@@ -86,12 +87,12 @@ class ResultArray(np.ndarray[Any, Any]):
         return self._described.with_an_axis(self._described.valid)
 
     @property
-    def masked_data(self) -> Any:
+    def masked_data(self) -> np.ma.MaskedArray[Any, Any]:
         """The `data` as a masked array, with invalid values masked."""
         return np.ma.MaskedArray(self.data, mask=~self.valid_mask)
 
     @property
-    def raw_masked_data(self) -> Any:
+    def raw_masked_data(self) -> np.ma.MaskedArray[Any, Any]:
         """The `raw_data` as a masked array, with invalid values masked."""
         content = self._described
         return np.ma.MaskedArray(self.raw_data, mask=~content.rows(content.valid))

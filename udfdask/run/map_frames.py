@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, TypedDict, overload
 
 import dask.array as da
 
 from udfdask.advice import ARRAY
 from udfdask.errors import ArgumentTypeError
 from udfdask.geometry.roi import Region
+from udfdask.results.result import Result
 from udfdask.run.options import DescribedData
 from udfdask.run.run_udf import run_for
 from udfdask.udf import UDF
@@ -28,6 +29,22 @@ class MapOptions(TypedDict, total=False):
     backends: str | Sequence[str] | None
 
 
+@overload
+def map_frames(
+    array: da.Array | DescribedData,
+    func: Callable[..., Any],
+    *,
+    output_names: Sequence[str],
+    **kwargs: Any,
+) -> Result[da.Array]: ...
+@overload
+def map_frames(
+    array: da.Array | DescribedData,
+    func: Callable[..., Any],
+    *,
+    output_names: None = ...,
+    **kwargs: Any,
+) -> da.Array: ...
 def map_frames(
     array: da.Array | DescribedData,
     func: Callable[..., Any],
@@ -40,7 +57,7 @@ def map_frames(
     output_names: Sequence[str] | None = None,
     backends: str | Sequence[str] | None = None,
     **kwargs: Any,
-) -> Any:
+) -> da.Array | Result[da.Array]:
     """Call a function with every frame, lazily.
 
     Parameters
@@ -114,10 +131,9 @@ def map_frames(
         )
     udf = make_frame_udf(map_frames, func, given, kwargs)
     how: Any = {"sig_dims": sig_dims, "roi": roi, "caller": "map_frames"}
+    result: Result[da.Array]
     (result,) = run_for(ARRAY, array, {call_of(func): udf}, **how).values()
-    if output_names is not None:
-        return result._called(name_of_map(func))
-    return result["result"]
+    return result["result"] if output_names is None else result._called(name_of_map(func))
 
 
 def make_frame_udf(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack, overload
 
 import xarray as xr
 
@@ -18,7 +18,7 @@ from udfdask.run.labeled_data import LabeledData
 from udfdask.run.map_frames import MapOptions, call_of, make_frame_udf, name_of_map
 from udfdask.run.map_frames import map_frames as map_on_array
 from udfdask.run.options import IterOptions, RunOptions, check_names, forwards
-from udfdask.run.progressive import Snapshot, UDFIterator
+from udfdask.run.progressive import ArraySnapshot, Snapshot, UDFIterator
 from udfdask.run.progressive import run_udf_iter as iterate_on_array
 from udfdask.run.run_udf import in_form_of
 from udfdask.run.run_udf import run_udf as run_on_array
@@ -33,6 +33,14 @@ SigDims = int | str | Sequence[Hashable]
 
 _UNNAMED = "__udfdask_result__"
 """Temporary name of a variable, which no dimension has."""
+
+
+class LabeledOptions(RunOptions, total=False):
+    """Options of `run_udf` that are keyword arguments."""
+
+    rename: Mapping[str, Hashable] | None
+    keep_attrs: bool | None
+    valid_masks: bool
 
 
 def _layouts(
@@ -94,6 +102,30 @@ class DataArrayUDF:
             make_dataset(*each, valid_masks) for each in zip(results, layouts, strict=True)
         )
 
+    @overload
+    def run_udf(
+        self,
+        udf: UDF,
+        sig_dims: SigDims | None = ...,
+        roi: LabeledRegion | None = ...,
+        **options: Unpack[LabeledOptions],
+    ) -> xr.Dataset: ...
+    @overload
+    def run_udf(
+        self,
+        udf: Sequence[UDF],
+        sig_dims: SigDims | None = ...,
+        roi: LabeledRegion | None = ...,
+        **options: Unpack[LabeledOptions],
+    ) -> tuple[xr.Dataset, ...]: ...
+    @overload
+    def run_udf(
+        self,
+        udf: Mapping[str, UDF],
+        sig_dims: SigDims | None = ...,
+        roi: LabeledRegion | None = ...,
+        **options: Unpack[LabeledOptions],
+    ) -> dict[str, xr.Dataset]: ...
     @forwards(RunOptions, run_on_array)
     def run_udf(
         self,
@@ -105,7 +137,7 @@ class DataArrayUDF:
         keep_attrs: bool | None = None,
         valid_masks: bool = False,
         **options: Unpack[RunOptions],
-    ) -> Any:
+    ) -> xr.Dataset | tuple[xr.Dataset, ...] | dict[str, xr.Dataset]:
         """Run one UDF, or several in one pass, and return labeled results.
 
         Parameters
@@ -155,6 +187,26 @@ class DataArrayUDF:
         arranged = arrange(self._array, sig_dims, roi, keep_attrs)
         return in_form_of(udf, self._run(arranged, udf, options, rename, valid_masks))
 
+    @overload
+    def map_frames(
+        self,
+        func: Callable[..., Any],
+        sig_dims: SigDims | None = ...,
+        roi: LabeledRegion | None = ...,
+        *,
+        output_names: Sequence[str],
+        **kwargs: Any,
+    ) -> xr.Dataset: ...
+    @overload
+    def map_frames(
+        self,
+        func: Callable[..., Any],
+        sig_dims: SigDims | None = ...,
+        roi: LabeledRegion | None = ...,
+        *,
+        output_names: None = ...,
+        **kwargs: Any,
+    ) -> xr.DataArray: ...
     @forwards(MapOptions, map_on_array)
     def map_frames(
         self,
@@ -235,7 +287,7 @@ class DataArrayUDF:
         keep_attrs: bool | None = None,
         valid_masks: bool = False,
         **options: Unpack[IterOptions],
-    ) -> UDFIterator:
+    ) -> UDFIterator[xr.Dataset, xr.DataArray]:
         """Run UDFs and yield labeled intermediate results.
 
         Parameters
@@ -272,7 +324,7 @@ class DataArrayUDF:
         run = data.iterate(udf, options)
         layouts = _layouts(run.infos, labels, rename)
 
-        def label(plain: Snapshot) -> Snapshot:
+        def label(plain: ArraySnapshot) -> Snapshot[xr.Dataset, xr.DataArray]:
             def make(number: int) -> xr.Dataset:
                 result = plain.buffers[number]
                 return make_dataset(result, layouts[number], valid_masks, plain.damage)

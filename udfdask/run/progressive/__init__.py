@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import dask.array as da
 from dask import base
 
+from udfdask.geometry.chunk_grid import BoolArray
 from udfdask.geometry.roi import Region
 from udfdask.plan.arguments import NAMES
 from udfdask.plan.recipe import DESCAN
+from udfdask.results.result import Result
 from udfdask.run.options import DescribedData, IterOptions, Plots, Scheduler, forwards
 from udfdask.run.progressive.chunks import Chunks, LocalChunks
 from udfdask.run.progressive.iterator import UDFIterator
 from udfdask.run.progressive.parameters import Align, LiveRecipe
-from udfdask.run.progressive.snapshot import Snapshot
+from udfdask.run.progressive.snapshot import ArraySnapshot, Snapshot
 from udfdask.run.run_udf import make_infos, plan_run, run_udf, show_warnings
 from udfdask.scheduling.compute import check_options
 from udfdask.scheduling.progress import work_of_recipe
@@ -28,7 +30,10 @@ from udfdask.scheduling.restrictions import check_workers
 from udfdask.scheduling.run_log import RunLog, client_of, is_frisky
 from udfdask.udf import UDF
 
-__all__ = ["ProgressiveRun", "Snapshot", "UDFIterator", "run_udf_iter"]
+if TYPE_CHECKING:
+    from udfdask.results.result_array import ResultArray
+
+__all__ = ["ArraySnapshot", "ProgressiveRun", "Snapshot", "UDFIterator", "run_udf_iter"]
 
 
 class ProgressiveRun:
@@ -55,7 +60,7 @@ class ProgressiveRun:
         show_warnings(plan)
         self.live = LiveRecipe(plan.recipe, plan.parameters, plan.calibration, align)
         self.infos = make_infos(plan, udf)
-        self.watch: Callable[[Snapshot], object] | None = None
+        self.watch: Callable[[ArraySnapshot], object] | None = None
         """Called with each snapshot before it is handed out, in the thread that iterates."""
         if plots is not None:
             from udfdask.plotting.live import as_live_plot  # checks that the results can be drawn
@@ -101,7 +106,7 @@ def run_udf_iter(
     sig_dims: int | None = None,
     roi: Region | None = None,
     **options: Unpack[IterOptions],
-) -> UDFIterator:
+) -> UDFIterator[Result[ResultArray], BoolArray]:
     """Run UDFs over a dask array and yield intermediate results.
 
     Parameters
@@ -166,7 +171,8 @@ def run_udf_iter(
     (np.int64(9), np.float64(9.0))
     """
     check_options(run_udf_iter, options, options.get("scheduler"))
-    return UDFIterator(ProgressiveRun(array, udf, sig_dims=sig_dims, roi=roi, **options))
+    run = ProgressiveRun(array, udf, sig_dims=sig_dims, roi=roi, **options)
+    return UDFIterator(run, lambda plain: plain)
 
 
 def _find_scheduler(scheduler: Scheduler, array: da.Array) -> Callable[[], Any]:

@@ -14,13 +14,23 @@ import numpy as np
 from udfdask.base.tracebacks import own_lines_hidden
 from udfdask.errors import UDFError, UDFRunCancelled
 from udfdask.run.progressive.chunks import Chunks, Closed
-from udfdask.run.progressive.snapshot import Accumulator, RunState, Snapshot, progress_text
+from udfdask.run.progressive.snapshot import (
+    Accumulator,
+    ArraySnapshot,
+    MaskT_co,
+    ResultT_co,
+    RunState,
+    Snapshot,
+    progress_text,
+)
 
 if TYPE_CHECKING:
     from udfdask.run.progressive import ProgressiveRun
 
 
-class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
+class UDFIterator(
+    Iterator[Snapshot[ResultT_co, MaskT_co]], AsyncIterator[Snapshot[ResultT_co, MaskT_co]]
+):
     """Iterates over the snapshots of a run, one per merged chunk, with `for` or `async for`.
 
     The run starts when the first snapshot is requested, stays a few chunks ahead, and stops when
@@ -31,7 +41,7 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
     ----------
     run : ProgressiveRun
         The planned run.
-    label : callable, optional
+    label : callable
         Takes a `Snapshot` of arrays; returns the one that the iterator yields.
 
     Examples
@@ -51,7 +61,9 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
     """Number of chunks that have been merged."""
 
     def __init__(
-        self, run: ProgressiveRun, label: Callable[[Snapshot], Snapshot] | None = None
+        self,
+        run: ProgressiveRun,
+        label: Callable[[ArraySnapshot], Snapshot[ResultT_co, MaskT_co]],
     ) -> None:
         recipe = run.live.now
         grid = recipe.grid
@@ -135,14 +147,14 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __next__(self) -> Snapshot:
+    def __next__(self) -> Snapshot[ResultT_co, MaskT_co]:
         with own_lines_hidden:
             snapshot = self._advance(_caller())
         if snapshot is None:
             raise StopIteration
         return self._hand_out(snapshot)
 
-    async def __anext__(self) -> Snapshot:
+    async def __anext__(self) -> Snapshot[ResultT_co, MaskT_co]:
         with own_lines_hidden, contextlib.ExitStack() as stack:
             stack.callback(self.close)  # asyncio raises a cancellation only here
             snapshot = await asyncio.to_thread(self._advance, _caller())
@@ -151,22 +163,22 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
             raise StopAsyncIteration
         return self._hand_out(snapshot)
 
-    def __await__(self) -> Generator[Any, None, Snapshot | None]:
+    def __await__(self) -> Generator[Any, None, Snapshot[ResultT_co, MaskT_co] | None]:
         return self._last().__await__()
 
-    async def _last(self) -> Snapshot | None:
+    async def _last(self) -> Snapshot[ResultT_co, MaskT_co] | None:
         last = None
         async for snapshot in self:
             last = snapshot
         return last
 
-    def _hand_out(self, snapshot: Snapshot) -> Snapshot:
+    def _hand_out(self, snapshot: ArraySnapshot) -> Snapshot[ResultT_co, MaskT_co]:
         """Update the live plot, then return the labeled snapshot."""
         if self._run.watch is not None:
             self._run.watch(snapshot)
-        return snapshot if self._label is None else self._label(snapshot)
+        return self._label(snapshot)
 
-    def _advance(self, reader: tuple[int, int]) -> Snapshot | None:
+    def _advance(self, reader: tuple[int, int]) -> ArraySnapshot | None:
         """Return the next snapshot for a caller, None after the last one."""
         try:
             return self._next_snapshot(reader)
@@ -176,7 +188,7 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
                 f"{type(error).__name__} came out of a UDF or of loading the data{notes}"
             ) from error
 
-    def _next_snapshot(self, reader: tuple[int, int]) -> Snapshot | None:
+    def _next_snapshot(self, reader: tuple[int, int]) -> ArraySnapshot | None:
         """Return the next snapshot, None after the last one; exceptions are unchanged."""
         with self._lock, contextlib.ExitStack() as stack:
             if self._finished:
@@ -198,7 +210,7 @@ class UDFIterator(Iterator[Snapshot], AsyncIterator[Snapshot]):
             if self.n_merged < self.n_chunks:
                 stack.pop_all()
             state = RunState(self._run, self._accumulators, self._merged_at, self.n_merged)
-            return Snapshot(state)
+            return Snapshot(state, state.result, lambda mask: mask)
 
     def _start(self) -> None:
         """Start the computation of chunks; it stops if nothing refers to this iterator any more."""

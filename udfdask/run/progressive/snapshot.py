@@ -11,7 +11,7 @@ import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -29,7 +29,11 @@ from udfdask.results.named_results import ResultInfo
 from udfdask.results.result import Result
 
 if TYPE_CHECKING:
+    from udfdask.results.result_array import ResultArray
     from udfdask.run.progressive import ProgressiveRun
+
+ResultT_co = TypeVar("ResultT_co", covariant=True)
+MaskT_co = TypeVar("MaskT_co", covariant=True)
 
 
 class Accumulator:
@@ -163,7 +167,7 @@ class RunState:
         rows[_in_order(self.recipe)] = np.repeat(self.chunks, self.recipe.grid.counts)
         return rows
 
-    def result(self, number: int) -> Result:
+    def result(self, number: int) -> Result[ResultArray]:
         """Compute the result of a UDF."""
         recipe, grid, valid = self.recipe, self.recipe.grid, self.rows
         udf, info = recipe.udfs[number], self.infos[number]
@@ -183,7 +187,7 @@ class RunState:
         return Result(info, *made)
 
 
-class LazySequence(Sequence[Any]):
+class LazySequence(Sequence[ResultT_co]):
     """A sequence of `n` items; `make` returns the item of a number, and is called once for each.
 
     `make` must not refer to the owner of the sequence: such a cycle would keep arrays until the
@@ -192,7 +196,7 @@ class LazySequence(Sequence[Any]):
 
     __slots__ = ("_lock", "_make", "_n")
 
-    def __init__(self, n: int, make: Callable[[int], Any]) -> None:
+    def __init__(self, n: int, make: Callable[[int], ResultT_co]) -> None:
         self._n = n
         self._make = functools.cache(make)
         self._lock = threading.RLock()
@@ -207,7 +211,7 @@ class LazySequence(Sequence[Any]):
             return self._make(range(self._n)[index])
 
 
-class Snapshot:
+class Snapshot(Generic[ResultT_co, MaskT_co]):
     """The results of a run over the chunks that have been merged so far.
 
     A snapshot does not change while the run continues. `run_udf_iter` yields snapshots; those of
@@ -217,10 +221,10 @@ class Snapshot:
     ----------
     state : RunState
         Partial results of the run.
-    make : callable, optional
-        Takes the number of a UDF; returns its item of `buffers`, by default a `Result`.
-    make_damage : callable, optional
-        Takes the mask of processed frames, shape nav; returns `damage`, by default the mask.
+    make : callable
+        Takes the number of a UDF; returns its item of `buffers`.
+    make_damage : callable
+        Takes the mask of processed frames, shape nav; returns `damage`.
 
     Examples
     --------
@@ -240,11 +244,11 @@ class Snapshot:
     def __init__(
         self,
         state: RunState,
-        make: Callable[[int], Any] | None = None,
-        make_damage: Callable[[BoolArray], Any] | None = None,
+        make: Callable[[int], ResultT_co],
+        make_damage: Callable[[BoolArray], MaskT_co],
     ) -> None:
         self._state, self._make_damage = state, make_damage
-        self._buffers = LazySequence(len(state.infos), make or state.result)
+        self._buffers = LazySequence(len(state.infos), make)
 
     def __repr__(self) -> str:
         return progress_text(self, self._state.infos)
@@ -260,7 +264,7 @@ class Snapshot:
         return self._state.recipe.grid.n_chunks
 
     @property
-    def buffers(self) -> LazySequence:
+    def buffers(self) -> Sequence[ResultT_co]:
         """The computed results of each UDF, in the order of the call.
 
         A `Result` for each; from a DataArray a Dataset, from a signal a `SignalResult`.
@@ -270,13 +274,16 @@ class Snapshot:
         return self._buffers
 
     @property
-    def damage(self) -> Any:
+    def damage(self) -> MaskT_co:
         """Mask of the frames that have been processed, a boolean array of shape nav.
 
         From a DataArray a DataArray, from a signal a navigation signal.
         """
-        mask = in_nav_shape(self._state.recipe.grid, self._state.rows, False)
-        return mask if self._make_damage is None else self._make_damage(mask)
+        return self._make_damage(in_nav_shape(self._state.recipe.grid, self._state.rows, False))
+
+
+ArraySnapshot: TypeAlias = "Snapshot[Result[ResultArray], BoolArray]"
+"""A snapshot of arrays, without labels."""
 
 
 def progress_text(one: Any, infos: Sequence[ResultInfo]) -> str:
