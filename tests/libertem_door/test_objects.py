@@ -14,8 +14,20 @@ pytest.importorskip("libertem_blobfinder", reason="libertem-blobfinder is in the
 
 import udfdask as ud
 from counting import CountedData, counts
-from libertem_objects import EXACT, GRIDS, NO_THIN_SCANS, OBJECTS, ONE_FRAME, ROI, THIN
+from libertem_objects import (
+    EXACT,
+    GRIDS,
+    NO_THIN_SCANS,
+    OBJECTS,
+    OF_TILES,
+    ONE_FRAME,
+    PARTITIONS,
+    ROI,
+    THIN,
+)
 from making import SYNC
+from udfdask.libertem import adapt
+from udfdask.testing import UDFCheckError, check_udf
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::udfdask.UDFWarning",
@@ -27,9 +39,10 @@ PAGE = (
 MARK = "<!-- The tests write this table: tests/libertem_door/test_objects.py. -->\n"
 
 
-def theirs(context, data, udf, roi):
+def theirs(context, data, udf, roi=None, partitions=None):
     """What LiberTEM gives for a UDF."""
-    dataset = context.load("memory", data=data, sig_dims=2, num_partitions=min(3, len(data)))
+    n = partitions or min(3, len(data))
+    dataset = context.load("memory", data=data, sig_dims=2, num_partitions=n)
     return context.run_udf(dataset=dataset, udf=udf, roi=roi)
 
 
@@ -48,20 +61,33 @@ def assert_like_theirs(result, expected, *, exact):
 
 
 @pytest.mark.parametrize("roi", [None, ROI], ids=["all", "region"])
-@pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.parametrize("name", OBJECTS)
+@pytest.mark.parametrize(
+    ("name", "grid"),
+    [(name, grid) for name in OBJECTS for grid in (PARTITIONS if name in OF_TILES else GRIDS)],
+)
 def test_on_any_grid(data, context, name, grid, roi, tmp_path):
     roi = ONE_FRAME if name == "PickUDF" else roi
     x = da.from_array(CountedData(data, tmp_path), chunks=GRIDS[grid], asarray=True)
     counts(tmp_path)
     result = ud.run_udf(x, OBJECTS[name](), roi=roi).compute(**SYNC)
     assert set(counts(tmp_path).values()) == {1}
-    expected = theirs(context, data, OBJECTS[name](), roi)
+    expected = theirs(context, data, OBJECTS[name](), roi, PARTITIONS.get(grid))
     assert_like_theirs(result, expected, exact=name in EXACT)
 
 
+@pytest.mark.parametrize("name", OF_TILES)
+def test_what_depends_on_tiles(data, context, name):
+    """`check_udf` finds what changes in LiberTEM with the number of partitions."""
+    one, three = (theirs(context, data, OBJECTS[name](), partitions=n) for n in (1, 3))
+    with pytest.raises(AssertionError):
+        assert_like_theirs({k: v.data for k, v in one.items()}, three, exact=False)
+    with pytest.raises(UDFCheckError) as found:
+        check_udf(adapt(OBJECTS[name]()), data[:3, :4])
+    assert found.value.law == "tiles_do_not_show"
+
+
 @pytest.mark.parametrize("thin", THIN)
-@pytest.mark.parametrize("name", sorted(OBJECTS.keys() - NO_THIN_SCANS))
+@pytest.mark.parametrize("name", sorted(OBJECTS.keys() - NO_THIN_SCANS - OF_TILES))
 def test_with_an_axis_of_size_one(data, context, name, thin):
     shape, chunks = THIN[thin]
     part = np.ascontiguousarray(data[: shape[0], : shape[1]])
@@ -95,6 +121,7 @@ def test_the_table_in_the_documentation():
         results = ", ".join(f"`{each}`" for each in ud.run_udf(x, udf, roi=roi))
         title = name if name.startswith("a UDF") else re.sub(r"^\w+", r"`\g<0>`", name)
         numbers = "equal" if name in EXACT else "up to rounding"
+        numbers += ", if chunks are LiberTEM's partitions" * (name in OF_TILES)
         lines.append(f"| {title} | {package} | {results or 'none'} | {numbers} |")
     table = "\n".join(lines) + "\n"
     text = PAGE.read_text("utf-8")

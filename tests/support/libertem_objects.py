@@ -42,8 +42,9 @@ ONE_FRAME[2, 3] = True
 
 
 def make_data():
-    """Frames with three disks that move over the scan, uint16."""
+    """Frames with three disks that move over a background that grows, uint16."""
     data = np.random.default_rng(0).integers(0, 20, (*NAV, *SIG)).astype(np.uint16)
+    data += np.arange(48, dtype=np.uint16).reshape((*NAV, 1, 1))
     y, x = np.mgrid[: SIG[0], : SIG[1]]
     for i, j in np.ndindex(NAV):
         for cy, cx in PEAKS:
@@ -249,6 +250,12 @@ EXACT = {
     "a UDF with aux data and `merge_all`",
 }
 """Those whose numbers are equal to the last bit; the others add floats up in another order."""
+
+OF_TILES = {"SparseCorrelationUDF"}
+"""Those whose numbers depend on tiles, in LiberTEM too."""
+
+PARTITIONS = {"rows": 3, "one frame a chunk": 48, "one chunk": 1}
+"""How many partitions LiberTEM makes of the data to have the chunks of a grid."""
 
 NO_THIN_SCANS = {
     "CoMUDF",
