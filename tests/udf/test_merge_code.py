@@ -24,6 +24,20 @@ class Assigns:
         dest.total[:] = n
         dest.peak[:] = src.peak
 
+    def takes_views(self, dest, src):
+        dest.peak[:] = src.peak[:]
+        dest.total[:] = src.total[:]
+
+    def takes_views_by_dots(self, dest, src):
+        dest.peak[...] = src.peak[...]
+
+    def takes_items(self, dest, src):
+        dest["total"][:] += src["total"]
+        dest["peak"][:] = src["peak"]
+
+    def takes_views_of_items(self, dest, src):
+        dest["peak"][:] = src.peak[:]
+
 
 class DoesMore:
     def leaves_out(self, dest, src):
@@ -63,9 +77,24 @@ class DoesMore:
         self.params.found = dest.peak
         dest.peak[:] = src.peak
 
-    def takes_items(self, dest, src):
-        dest["total"][:] = src["total"]
-        dest.peak[:] = src.peak
+    def takes_another_item(self, dest, src):
+        dest["peak"][:] = src["total"]
+
+    def takes_an_item_by_its_variable(self, dest, src):
+        name = "peak"
+        dest[name][:] = src[name]
+
+    def assigns_an_item(self, dest, src):
+        dest["peak"] = src["peak"]
+
+    def takes_one_row(self, dest, src):
+        dest.peak[:] = src.peak[0]
+
+    def takes_steps(self, dest, src):
+        dest.peak[:] = src.peak[::2]
+
+    def adds_a_constant(self, dest, src):
+        dest.peak[:] = src.peak + ...
 
     def calls_a_method(self, dest, src):
         dest.items()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dis
 import re
-from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from types import CodeType, FunctionType, MethodType
@@ -15,23 +14,20 @@ _FAST = re.compile("(LOAD|STORE|DELETE)_FAST")
 _OF_SELF = frozenset({"meta", "params", "task_data", "xp"})
 """Attributes of a UDF that no buffer can be reached by."""
 
-_NONE = ("LOAD_CONST", None)
-_STORES = (
-    [_NONE, _NONE, ("BUILD_SLICE", 2), ("STORE_SUBSCR", None)],
-    [_NONE, _NONE, ("STORE_SLICE", None)],
-    [("LOAD_CONST", slice(None)), ("STORE_SUBSCR", None)],
-    [("LOAD_CONST", Ellipsis), ("STORE_SUBSCR", None)],
+_ALL = (
+    "(?:LOAD_CONST=None LOAD_CONST=None (?:BUILD_SLICE=2 {0}_SUBSCR|{0}_SLICE)|"
+    r"LOAD_CONST=(?:Ellipsis|slice\(None,None,None\)) {0}_SUBSCR) "
 )
-"""What comes after the names in ``dest.x[:] = src.x`` and ``dest.x[...] = src.x``, in the code of
-Python 3.11, 3.12 and 3.14."""
+"""Pattern of ``[:]`` and ``[...]`` in the code of Python 3.11, 3.12 and 3.14."""
 
 
 def assigns_nav(merge: Any, nav: AbstractSet[str], others: AbstractSet[str]) -> bool:
     """Return whether the code of a `merge` shows that it only assigns nav buffers.
 
     It has no branches and no error handling, takes buffers from `dest` and `src` and passes neither
-    of them on, and contains each nav buffer as ``dest.x[:] = src.x`` or ``dest.x[...] = src.x`` and
-    in no other way. `others` are the names of the other buffers.
+    of them on, and contains each nav buffer as ``dest.x[:] = src.x`` and in no other way. There may
+    be ``[...]`` in place of ``[:]``, one of them after ``src.x``, and ``["x"]`` in place of ``.x``.
+    `others` are the names of the other buffers.
     """
     # a decorator may be an object that shows the __code__ and even the class of what it wraps
     function = merge.__func__ if type(merge) is MethodType else merge
@@ -48,36 +44,34 @@ def _assigns(code: CodeType, nav: frozenset[str], others: frozenset[str]) -> boo
     if code.co_exceptiontable:  # a branch without a jump: `except:` at the end
         return False
     this, dest, src = code.co_varnames[:3]
-    steps = [*_steps(code), ("END", None)]
-    assigned, k = set(), 0
-    while k < len(steps):
-        name, argument = steps[k]
-        if "JUMP" in name or name == "FOR_ITER":
-            return False
-        if name.endswith("_FAST") and argument in (this, dest, src):
-            adds = steps[k + 1][0] == "COPY"  # as in dest.y += src.y
-            attribute = steps[k + 1 + adds]
-            allowed = _OF_SELF if argument == this else others if adds else nav | others
-            if name != "LOAD_FAST" or attribute[0] != "LOAD_ATTR" or attribute[1] not in allowed:
-                return False
-            if argument != this and attribute[1] in nav:
-                expected = [("LOAD_FAST", src), attribute, ("LOAD_FAST", dest), attribute]
-                after = steps[k + 4 :]
-                stores = [store for store in _STORES if after[: len(store)] == store]
-                if steps[k : k + 4] != expected or not stores:
-                    return False
-                assigned.add(attribute[1])
-                k += 3 + len(stores[0])
-        k += 1
-    return assigned == nav
+    text = _text(code)
+    if "JUMP" in text or "FOR_ITER" in text:
+        return False
+    item = rf"(_FAST=(?:{dest}|{src})) LOAD_CONST='(\w+)' BINARY_SUBSCR"
+    text = re.sub(item, r"\1 LOAD_ATTR=\2", text)
+    copy = (
+        rf"LOAD_FAST={src} LOAD_ATTR=(\w+) (?:{_ALL.format('BINARY')})?"
+        rf"LOAD_FAST={dest} LOAD_ATTR=\1 {_ALL.format('STORE')}"
+    )
+    use = rf"(\w+)_FAST=({this}|{dest}|{src}) (?:COPY )?(?:LOAD_ATTR=(\w+))?"  # COPY: dest.y += 1
+    return {*re.findall(copy, text)} - others == nav and all(
+        kind == "LOAD" and attribute in (_OF_SELF if variable == this else others)
+        for kind, variable, attribute in re.findall(use, re.sub(copy, "", text))
+    )
 
 
-def _steps(code: CodeType) -> Iterator[tuple[str, Any]]:
-    """Yield the instructions of a code object, those of two variables one by one."""
+def _text(code: CodeType) -> str:
+    """Return the instructions of a code object, those of two variables one by one."""
+    words = []
     for step in dis.get_instructions(code):
-        if kinds := _FAST.findall(step.opname):
-            names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
-            yield from ((f"{kind}_FAST", name) for kind, name in zip(kinds, names, strict=True))
-        elif step.opname not in _NO_STEPS:
-            has_argument = step.opname in ("LOAD_ATTR", "LOAD_CONST", "BUILD_SLICE")
-            yield step.opname, step.argval if has_argument else None
+        name, value = step.opname, step.argval
+        if kinds := _FAST.findall(name):
+            names = value if isinstance(value, tuple) else (value,)
+            words += [f"{kind}_FAST={each}" for kind, each in zip(kinds, names, strict=True)]
+        elif name == "LOAD_ATTR":
+            words.append(f"{name}={value}")
+        elif name in ("LOAD_CONST", "BUILD_SLICE"):
+            words.append(f"{name}={value!r}".replace(" ", ""))
+        elif name not in _NO_STEPS:
+            words.append("BINARY_SUBSCR" if step.argrepr == "[]" else name)  # Python 3.14
+    return " ".join([*words, ""])
