@@ -231,6 +231,10 @@ def test_without_an_object():
     assert np.isnan(found["defocus"])
     assert np.isnan(found["image"]).all()
     np.testing.assert_allclose(added["image"], 1, rtol=1e-6)
+    for upsampling, roi in ((2, None), (3, None), (2, np.arange(480).reshape(24, 20) % 7 > 0)):
+        udf = TiltCorrectedUDF("20 mrad", defocus=20, astigmatism=8, upsampling=upsampling)
+        added = ud.run_udf(empty, udf, roi=roi, **options)
+        np.testing.assert_allclose(added["image"].compute(), 1, rtol=1e-6)
     nothing = ud.run_udf(empty, udfs, roi=np.zeros((24, 20), bool), **options)
     for result in ud.compute(*nothing):
         assert np.isnan(result["image"]).all()

@@ -180,8 +180,10 @@ class TiltedImagesUDF(BrightFieldUDF):
         transfer = np.nan_to_num(lens.contrast_transfer(qy, qx, **about))
         transfer *= np.sinc(dy * qy) ** 2 * np.sinc(dx * qx) ** 2  # of linear interpolation
         waves = cosines * transfer / (transfer**2 + DAMPING**2)
-        # a product of cosines is made of two waves, whose contrasts differ with astigmatism
-        even, odd = (waves[0] + waves[-1]) / 2, (waves[0] - waves[-1]) / 2
-        phase = fft.idctn(even) - fft.idstn(np.roll(odd, (-1, -1), (0, 1)))
+        phase = fft.idctn(waves.mean(axis=0))
+        if lens.astigmatism:
+            # a product of cosines is made of two waves, whose contrasts differ
+            odd = np.roll((waves[0] - waves[1]) / 2, (-1, -1), (0, 1))
+            phase -= fft.idstn(odd)
         phase = np.where(known, phase, np.nan)
         return {"image": self.with_mask(image, known), "phase": self.with_mask(phase, known)}

@@ -7,6 +7,10 @@ from typing import Any
 from udfdask.kernels.numba_internals.compile import contracting_kernel
 from udfdask.kernels.numba_internals.rows import swapped
 
+BLOCK = 16
+"""Frames between which a pixel is not left: their sums are at different places, those of the next
+pixels of a frame at the same ones, and would wait for each other."""
+
 
 @contracting_kernel
 def add_images(
@@ -19,11 +23,16 @@ def add_images(
     """
     flat, _, step, _, swap = rows
     width, out = total.shape[1], total.reshape(-1)
-    for f in range(len(starts)):
+    for begin in range(0, len(starts), BLOCK):
+        end = min(begin + BLOCK, len(starts))
         for k in range(len(pixels)):
-            value, first = swapped(flat[f * step + pixels[k]], swap), starts[f] + corners[k]
-            sums[k] += value
-            out[first] += weights[k, 0] * value
-            out[first + 1] += weights[k, 1] * value
-            out[first + width] += weights[k, 2] * value
-            out[first + width + 1] += weights[k, 3] * value
+            here, some = weights[k], 0.0
+            for f in range(begin, end):
+                value = swapped(flat[f * step + pixels[k]], swap)
+                first = starts[f] + corners[k]
+                some += value
+                out[first] += here[0] * value
+                out[first + 1] += here[1] * value
+                out[first + width] += here[2] * value
+                out[first + width + 1] += here[3] * value
+            sums[k] += some
