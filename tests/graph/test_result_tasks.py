@@ -233,3 +233,18 @@ def test_names_are_the_same_in_each_way():
     for name in one:
         assert one[name].name == other[name].name == kept[name].name
         assert one[name] is one[name]
+
+
+def test_no_task_reads_from_each_of_many_chunks():
+    x = da.ones((400, 8, 8), chunks=(1, 8, 8), dtype="uint16")
+    results = ud.run_udf(x, [udfs.SumUDF(), udfs.SumSigUDF(), udfs.CoMUDF()])
+    merges, gathers = 50 + 7 + 1, 400 // 20
+    assert tasks_of(*results) == 400 + merges + 2 * gathers + 1
+    optimized = base.collections_to_expr(results).optimize().__dask_graph__()
+    assert max(len(task.dependencies) for task in optimized.values()) == 20
+    assert [len(result.__dask_keys__()) for result in results] == [1, 20, 1]
+    _, sums, _ = ud.persist(*results, scheduler="synchronous")
+    np.testing.assert_array_equal(sums["intensity"].compute(), np.full(400, 64))
+    assert sums["intensity"].chunks == x.chunks[:1]
+    again = ud.persist(sums, scheduler="synchronous")[0].compute(scheduler="synchronous")
+    np.testing.assert_array_equal(again["intensity"], np.full(400, 64))

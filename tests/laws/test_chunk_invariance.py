@@ -12,6 +12,7 @@ import udfdask as ud
 from suites import examples
 from udfdask.testing import run_reference
 from udfdask.testing.strategies import chunkings, rois, shapes
+from udfdask.udfs import CoMUDF, NoOpUDF
 
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
 
@@ -65,6 +66,13 @@ def test_each_udf_alone(cls, case):
     if cls is udf_zoo.MergeAllOnce and case["roi"] is not None and not case["roi"].any():
         reject()  # there is no median of nothing
     check(case, [cls()], scheduler="sync")
+
+
+@pytest.mark.parametrize("roi", [None, np.arange(306).reshape(18, 17) % 19 > 0], ids=["all", "roi"])
+def test_so_many_chunks_that_their_rows_are_gathered(roi):
+    data = np.random.default_rng(1).integers(0, 90, (18, 17, 3, 4)).astype("uint8")
+    case = {"data": data, "chunks": (1, 1, 3, 4), "sig_dims": 2, "roi": roi, "tile": "1 MiB"}
+    check(case, [*(cls() for cls in udf_zoo.ZOO), CoMUDF(), NoOpUDF()], scheduler="sync")
 
 
 @given(case=cases(min_nav=0))

@@ -74,7 +74,7 @@ def finalize(
         if isinstance(returned, Results):
             returned = {k: v for k, v in vars(returned).items() if v is not None}
         _check_names(declared, returned)
-        return Finalized(*_fitted(instance, returned), chunk)
+        return Finalized(*_fitted(instance, returned), None if chunk is None else span)
 
 
 def _fill_rows(

@@ -50,6 +50,11 @@ class Partial(Sized):
     looked_beyond: bool = False
     """Whether the UDF used `meta.roi` or other things that depend on the ROI outside its chunk."""
 
+    @property
+    def chunks(self) -> tuple[int, int]:
+        """The first chunk, and the chunk after the last one."""
+        return self.first, self.stop
+
 
 Partials = tuple[Partial | None, ...]
 """The partial result of each UDF of a run over one chunk; None if another group of UDFs has it."""
@@ -63,8 +68,9 @@ class Finalized(Sized):
     """Results by name."""
     masks: dict[str, AnyArray]
     """Masks of valid values, for the results that the UDF gave one."""
-    chunk: int | None
-    """The chunk whose rows nav arrays hold; None for the whole run in flattened order."""
+    chunks: tuple[int, int] | None
+    """The first chunk whose rows nav arrays hold, and the chunk after the last one; None for the
+    whole run in flattened order."""
 
 
 def join_parts(recipe: Recipe, chunk: int, parts: Sequence[Partials]) -> Partials:

@@ -16,6 +16,7 @@ from udfdask.backends.table import in_backend, to_host
 from udfdask.base.types import AnyArray
 from udfdask.chunk.partial_result import Finalized, Partial
 from udfdask.geometry.chunk_grid import BoolArray, Grid, IntArray, as_index
+from udfdask.udf.aux_data import concatenate_rows
 from udfdask.udf.buffers import BufferSpec
 
 Holder = Partial | Finalized
@@ -40,14 +41,27 @@ def holder_of(source: Any, number: int) -> Holder:
     return holder
 
 
-def keep_rows(source: Any, number: int, names: Sequence[str]) -> Holder:
-    """Return the value of a task with some nav results and nothing else."""
-    holder = holder_of(source, number)
-    arrays = {name: holder.arrays[name] for name in names}
-    if isinstance(holder, Partial):
-        return Partial(arrays, holder.first, holder.stop, {})
-    masks = {name: mask for name, mask in holder.masks.items() if name in arrays}
-    return Finalized(arrays, masks, holder.chunk)
+def join_rows(sources: Sequence[Any], number: int, names: Sequence[str]) -> Holder:
+    """Return some nav buffers of the values of tasks, one after another, and nothing else."""
+    holders = [holder_of(source, number) for source in sources]
+    first, last = holders[0].chunks, holders[-1].chunks
+    assert first is not None
+    assert last is not None
+    chunks = first[0], last[1]
+    arrays = {name: _joined([holder.arrays[name] for holder in holders]) for name in names}
+    partials = [holder for holder in holders if isinstance(holder, Partial)]
+    if partials:
+        return Partial(arrays, *chunks, concatenate_rows([partial.aux for partial in partials]))
+    masked = {name for one in holders if isinstance(one, Finalized) for name in one.masks}
+    masks = {
+        n: _joined([_values_of(one, n, True) for one in holders]) for n in names if n in masked
+    }
+    return Finalized(arrays, masks, chunks)
+
+
+def _joined(parts: list[AnyArray]) -> AnyArray:
+    """Return rows one after another: on the host, those of a single part as they are."""
+    return parts[0] if len(parts) == 1 else np.concatenate([*map(to_host, parts)])
 
 
 def nav_block(
@@ -138,9 +152,7 @@ def assemble(
 
 def _rows_of(grid: Grid, holder: Holder) -> slice | IntArray:
     """Return which rows of the run a holder has."""
-    if isinstance(holder, Partial):
-        return as_index(grid.rows_of(holder.first, holder.stop))
-    return slice(None) if holder.chunk is None else as_index(grid.rows(holder.chunk))
+    return slice(None) if holder.chunks is None else as_index(grid.rows_of(*holder.chunks))
 
 
 def _blank(grid: Grid, spec: BufferSpec) -> AnyArray:

@@ -254,6 +254,8 @@ class Grid:
 
     def rows_of(self, first: int, stop: int) -> range | IntArray:
         """Return the rows of the chunks `first` to `stop` (excluded), chunk by chunk."""
+        if math.prod(self.numblocks[1:]) == 1:
+            return range(self.offset(first), self.offset(stop))
         if stop - first == 1:
             return self.rows(first)
         parts = [rows for k in range(first, stop) if len(rows := self.rows(k))]

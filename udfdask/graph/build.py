@@ -8,8 +8,9 @@ Layers of a run, for the UDF with number k::
     join    partial results of signal chunks -> those of the chunk
     part    partial results -> partial result k        (if those of other UDFs are large)
     merge   partial results k -> one                   (tree, chain, rows or merge_all)
+    rows    any of these -> nav buffers only           (if the task has much else)
+    gather  nav buffers of many chunks -> of all       (if one task would read those of very many)
     finish  merged partial result k -> results         (if the UDF has get_results)
-    rows    any of these -> nav results only           (if the task has much else)
 
 A `Result` is computed from the last of these tasks; `result_tasks` adds the blocks of dask arrays
 when a user asks for an array.
@@ -21,8 +22,7 @@ fused it with the loading separately.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,7 @@ from udfdask.graph.dask_internals.layers import ListedTasks, fused, is_never_fus
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
 from udfdask.graph.inputs import shared_recipe
 from udfdask.graph.result_tasks import ResultTasks
-from udfdask.graph.rows import add_parts, add_rows_only
+from udfdask.graph.rows import add_parts, add_rows_only, gathered, held_by
 from udfdask.graph.run_layers import (
     RunLayers,
     TaskKeys,
@@ -137,7 +137,8 @@ def _results_of(run: RunLayers, number: int, chunks: TaskKeys) -> ResultTasks:
     if udf.outputs:
         rows, reduced = add_merges(run, number, add_parts(run, number, chunks))
         if udf.has_get_results:
-            rows, reduced = add_finalize(run, number, rows, reduced)
+            held = held_by(run, number, rows, chunks)
+            rows, reduced = add_finalize(run, number, rows, reduced, held)
         kinds = {spec.kind for spec in udf.outputs.values()}
         # over an empty ROI, get_results still runs
         if kinds == {"nav"} and (len(rows) or not udf.has_get_results):
@@ -194,17 +195,24 @@ def _merges(
 
 
 def add_finalize(
-    run: RunLayers, number: int, rows: TaskKeys, reduced: Key | None
+    run: RunLayers, number: int, rows: TaskKeys, reduced: Key | None, held: int
 ) -> tuple[TaskKeys, Key]:
-    """Add the calls of `get_results`; return the keys with each chunk's results, and the last."""
+    """Add the calls of `get_results`; return the keys with each chunk's results, and the last.
+
+    `held` is the size in bytes of what one of the tasks `rows` returns for a chunk.
+    """
     udf, name = run.recipe.udfs[number], run.name("finish", number)
     merged = reduced if udf.has_reduced else None
     by_chunk = udf.elementwise and len(rows) > 0
     # a UDF without any buffer gets the rows of its aux data from the chunks
     needs_rows = udf.has_nav or (merged is None and udf.carries_aux)
-    depends = layers_of_keys(rows if needs_rows else (), [merged] if merged else [])
     places = len(rows) if by_chunk else None
-    sources = rows if needs_rows else ()
+    sources: Sequence[Key] = rows if needs_rows else ()
+    if needs_rows and not by_chunk:
+        # chunks that a tree has merged share a source
+        nav = [key for key, spec in udf.allocated.items() if spec.kind == "nav"]
+        sources = gathered(run, number, rows.distinct, held, nav)
+    depends = layers_of_keys(sources, [merged] if merged else [])
     given = (run.recipe_argument, number, places, sources, merged)
     run.add(name, places or 1, depends | run.recipe_layers, _finishes, *given)
     return numbered_keys(len(rows) if by_chunk else min(1, len(rows)), name), (name, 0)
@@ -221,14 +229,13 @@ def _finishes(
     """Return the tasks that call `get_results`: for each of so many chunks, or once."""
     reduced = None if merged is None else TaskRef(merged)
 
-    def task(place: int, chunk: int | None, sources: Iterable[Key]) -> OutputTask:
+    def task(place: int, chunk: int | None, sources: Sequence[Key]) -> OutputTask:
         partials = List(*map(TaskRef, sources))
         return OutputTask((name, place), _finalize, recipe, number, chunk, partials, reduced)
 
     if places is not None:
         return {(name, c): task(c, c, rows[c : c + 1]) for c in range(places)}
-    # chunks that a tree has merged share a source
-    return {(name, 0): task(0, None, [source for source, _ in itertools.groupby(rows)])}
+    return {(name, 0): task(0, None, rows)}
 
 
 @hides_own_lines

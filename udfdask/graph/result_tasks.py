@@ -98,7 +98,8 @@ class ResultTasks:
     rows: Sequence[Key]
     """For each chunk, the task that holds its rows of nav results; one if `flat`, maybe none."""
     rows_only: Sequence[Key]
-    """Tasks with the same rows and little else, in the order of chunks."""
+    """Tasks with the same rows and little else, in the order of chunks; fewer if there are very
+    many."""
     reduced: Key | None
     """The task that holds sig and single results."""
     number: int
@@ -148,9 +149,10 @@ class ResultTasks:
             first, *others = sorted({renamed(key)[0] for key in self.keys})
             layers = {first: TaskLayer(graph)} | {name: TaskLayer({}) for name in others}
             graph = HighLevelGraph(layers, {name: {first} - {name} for name in layers})
-        # one task of `rows_only` for each different task of `rows`
-        rows_only = tuple(map(renamed, self.rows_only))
-        new = dict(zip(dict.fromkeys(self.rows), rows_only, strict=True))
+        # each task of `rows_only` has the rows of as many tasks of `rows`; the last, of fewer
+        rows_only, old = tuple(map(renamed, self.rows_only)), dict.fromkeys(self.rows)
+        size = math.ceil(len(old) / max(1, len(rows_only)))
+        new = {key: rows_only[k // size] for k, key in enumerate(old)}
         return replace(
             self,
             graph=graph,

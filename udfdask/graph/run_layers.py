@@ -183,7 +183,10 @@ class TaskKeys(Sequence[Key]):
     @property
     def distinct(self) -> Sequence[Key]:
         """The same keys, each once."""
-        return list(dict.fromkeys(self)) if self.key is _merged_key else self
+        if self.key is not _merged_key or not self.n:
+            return self
+        layer, tree = self.arguments
+        return [self[0]] if tree.gathers_rows else numbered_keys(tree.sizes[0], layer, 0)
 
     def __len__(self) -> int:
         return self.n
