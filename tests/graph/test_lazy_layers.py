@@ -1,4 +1,4 @@
-"""The tasks after the chunks are listed when they are needed: a cluster's client never does."""
+"""Tasks are listed when they are needed: a cluster's client never does."""
 
 import tracemalloc
 
@@ -82,16 +82,22 @@ def test_the_client_needs_little_memory():
         return [(b - a) / 8000 for a, b in zip(small, large, strict=True)]
 
     dask_memory, dask_sent = of_one_chunk(lambda x: [x.sum(axis=0)])
-    for udf in (SumUDF, CoMUDF):
-        memory, sent = of_one_chunk(lambda x, udf=udf: [ud.run_udf(x, udf(), merge_small=None)])
+
+    def with_centers(n):
+        return CoMUDF(centers=np.ones((n, 2)))
+
+    for make in (lambda _: SumUDF(), lambda _: CoMUDF(), lambda _: SumSigUDF(), with_centers):
+        memory, sent = of_one_chunk(lambda x, make=make: [ud.run_udf(x, make(len(x)))])
         assert memory < 0.5 * dask_memory
-        assert sent < 0.25 * dask_sent
+        values = 16 * (make is with_centers)
+        assert sent - values < 0.25 * dask_sent
 
 
 def test_the_client_of_a_cluster_never_lists_the_tasks(client):
     x = da.ones((40, 4, 6), chunks=(1, 4, 6), dtype="uint16")
-    results = ud.run_udf(x, [SumUDF(), CoMUDF(), SumSigUDF(), udf_zoo.Elementwise()])
-    total, com, sums, _ = ud.compute(*results, scheduler=client, progress=lambda *_: None)
+    centered = CoMUDF(centers=np.ones((40, 2)))
+    results = ud.run_udf(x, [SumUDF(), CoMUDF(), SumSigUDF(), udf_zoo.Elementwise(), centered])
+    total, com, sums, *_ = ud.compute(*results, scheduler=client, progress=lambda *_: None)
     np.testing.assert_array_equal(total["intensity"], np.full((4, 6), 40))
     np.testing.assert_array_equal(sums["intensity"], np.full(40, 24))
     assert com["raw_com"].shape == (40, 2)

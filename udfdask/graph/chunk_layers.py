@@ -12,7 +12,7 @@ selected frame are loaded too, if others need frames of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +24,22 @@ from udfdask.base.tracebacks import hides_own_lines
 from udfdask.chunk.partial_result import join_groups, join_parts
 from udfdask.geometry.halo import neighbors
 from udfdask.graph.dask_internals.expressions import as_dask
-from udfdask.graph.dask_internals.layers import BlockLayer, ListedTasks, blocks_in_memory
+from udfdask.graph.dask_internals.layers import (
+    BlockLayer,
+    LazyLayer,
+    ListedTasks,
+    blocks_in_memory,
+)
 from udfdask.graph.dask_internals.tasks import Key, List, OutputTask, Task, TaskRef
-from udfdask.graph.run_layers import RunLayers, TaskKeys, block_keys, layers_of_keys, numbered_keys
+from udfdask.graph.run_layers import (
+    RunLayers,
+    TaskKeys,
+    aux_at,
+    block_keys,
+    blocks_at,
+    layers_of_keys,
+    numbered_keys,
+)
 from udfdask.plan.groups import Group
 from udfdask.plan.recipe import Recipe
 
@@ -45,8 +58,8 @@ class ChunkLayerInfo:
     """Name of the dask array with the data."""
     recipe: Recipe
     """Recipe of the run."""
-    chunks: dict[Key, int]
-    """The chunk that each task processes, or of which it processes a signal chunk."""
+    keys: Sequence[Key]
+    """Keys of the tasks, one for each chunk or for each signal chunk of it; chunk by chunk."""
     group: Group | None = None
     """The UDFs that the tasks run; None for all UDFs of a run that needs no device."""
     aux: tuple[Any, ...] = ()
@@ -55,16 +68,24 @@ class ChunkLayerInfo:
     """The blocks of data in memory, which each task holds itself."""
 
     @property
+    def chunks(self) -> dict[Key, int]:
+        """The chunk that each task processes, or of which it processes a signal chunk."""
+        n_parts = len(self.keys) // max(1, self.recipe.grid.n_chunks)
+        return {key: number // n_parts for number, key in enumerate(self.keys)}
+
+    @property
     def numbers(self) -> tuple[int, ...]:
         """Numbers of the UDFs that the tasks run."""
         return tuple(range(len(self.recipe.udfs))) if self.group is None else self.group.numbers
 
 
-class ChunkTasks(ListedTasks):
-    """Chunk tasks that are listed one by one."""
+class ChunkTasks(LazyLayer):
+    """Chunk tasks that ``make(info, *arguments)`` lists one by one when they are needed."""
 
-    def __init__(self, mapping: Mapping[Key, Task], info: ChunkLayerInfo) -> None:
-        super().__init__(mapping)
+    def __init__(
+        self, info: ChunkLayerInfo, make: Callable[..., dict[Key, Task]], *arguments: Any
+    ) -> None:
+        super().__init__(len(info.keys), make, info, *arguments)
         self.info = info
 
 
@@ -91,10 +112,8 @@ class ChunkBlockwise(BlockLayer):
     @property
     def info(self) -> ChunkLayerInfo:
         """What the tasks process."""
-        chunks = {key: n // self.recipe.n_blocks for n, key in enumerate(self.task_keys)}
-        return ChunkLayerInfo(
-            array_name=self.array_name, recipe=self.recipe, chunks=chunks, group=self.group
-        )
+        known = {"array_name": self.array_name, "recipe": self.recipe, "group": self.group}
+        return ChunkLayerInfo(keys=self.task_keys, **known)
 
 
 def find_chunk_layers(collections: Any) -> dict[str, ChunkBlockwise | ChunkTasks]:
@@ -175,19 +194,8 @@ def _add_group(run: RunLayers, group: Group, argument: Group | None, inputs: set
         # they are not fused. A task with its block and aux data must not be fused with the aux
         # data, which any worker may compute.
         kind = Task if fusible and (data is None or not any(ours)) else OutputTask
-        per_chunk = 1 if joined else recipe.n_blocks
-        chunks = {key: number // per_chunk for number, key in enumerate(keys)}
-        aux = [run.aux_at(recipe.grid.index(chunk), ours) for chunk in range(n_chunks)]
-        tasks: dict[Key, Task] = {}
-        for key, chunk in chunks.items():
-            index = recipe.grid.index(chunk) if joined else key[1:]
-            source = (run.array.name, *index)
-            block: Any = run.blocks_at(index) if joined else TaskRef(source)
-            if data is not None:
-                block = data[source]
-            own = run.recipe_argument, block, index, aux[chunk], argument
-            tasks[key] = kind(key, _run_block, *own)
-        run.layers[name] = _listed(run, tasks, chunks, group=argument, blocks=data)
+        info = _info(run, keys, group=argument, blocks=data)
+        run.layers[name] = ChunkTasks(info, _chunks, kind, joined, run.recipe_argument, ours)
     if not recipe.by_sig_chunk:
         return keys
     join = run.name("join", group=group)
@@ -196,12 +204,27 @@ def _add_group(run: RunLayers, group: Group, argument: Group | None, inputs: set
     return numbered_keys(n_chunks, join)
 
 
-def _listed(
-    run: RunLayers, tasks: dict[Key, Task], chunks: dict[Key, int], **about: Any
-) -> ChunkTasks:
-    """Return a layer of chunk tasks; `about` has more fields of `ChunkLayerInfo`."""
+def _info(run: RunLayers, keys: Sequence[Key], **about: Any) -> ChunkLayerInfo:
+    """Return what chunk tasks process; `about` has more fields of `ChunkLayerInfo`."""
     known = {"array_name": run.array.name, "recipe": run.recipe, "aux": run.aux}
-    return ChunkTasks(tasks, ChunkLayerInfo(chunks=chunks, **known, **about))
+    return ChunkLayerInfo(keys=keys, **known, **about)
+
+
+def _chunks(
+    info: ChunkLayerInfo, kind: type[Task], joined: bool, recipe: Any, ours: Sequence[bool]
+) -> dict[Key, Task]:
+    """Return chunk tasks of this kind; with `joined`, each takes all signal chunks."""
+    grid, tasks = info.recipe.grid, dict[Key, Task]()
+    for key, chunk in info.chunks.items():
+        index = grid.index(chunk)
+        place = index if joined else key[1:]
+        source = (info.array_name, *place)
+        block: Any = TaskRef(source) if info.blocks is None else info.blocks[source]
+        if joined:
+            block = blocks_at(info.recipe, *source)
+        own = recipe, block, place, aux_at(grid, info.aux, index, ours), info.group
+        tasks[key] = kind(key, _run_block, *own)
+    return tasks
 
 
 def _joins(name: str, recipe: Any, keys: Sequence[Key], n_blocks: int) -> dict[Key, Task]:
@@ -222,36 +245,43 @@ def _add_with_halo(
     needs = [neighbors(halos, chunk, grid) for chunk in range(grid.n_chunks)]
     needed_by: dict[tuple[int, ...], list[int]] = {grid.index(c): [] for c in range(grid.n_chunks)}
     load, margin, name = (run.name(n, group=group) for n in ("load", "margin", "chunk"))
-    tasks: dict[Key, Task] = {}
     for chunk, others in enumerate(needs):
-        index = grid.index(chunk)
         for other in others:
             needed_by.setdefault(other, []).append(chunk)
-        places = (index, *others) if any(ours) and others else ()
-        aux = List(*(run.aux_at(place, ours) for place in places)) if places else ()
-        tasks[name, chunk] = OutputTask(
-            (name, chunk),
-            _finish,
-            run.recipe_argument,
-            chunk,
-            TaskRef((load, *index)),
-            tuple(others),
-            List(*(TaskRef((margin, chunk, *other)) for other in others)),
-            aux,
-            argument,
-        )
     kind = Task if len(run.groups) == 1 else OutputTask
     loads: dict[Key, Task] = {}
     for index, chunks in needed_by.items():
-        own = run.recipe_argument, index, tuple(chunks), run.blocks_at(index)
-        values = run.aux_at(index, ours) if grid.has_selected(index) else ()
+        own = run.recipe_argument, index, tuple(chunks), blocks_at(recipe, run.array.name, *index)
+        values = aux_at(grid, run.aux, index, ours) if grid.has_selected(index) else ()
         key = (load, *index)
         loads[key] = kind(key, _load, *own, values, argument)
     run.layers[load], run.depends[load] = ListedTasks(loads), inputs | {run.array.name}
     run.add(margin, sum(map(len, needs)), {load}, _margins, load, needs)
-    run.layers[name] = _listed(run, tasks, {key: key[1] for key in tasks}, group=argument)
+    keys = numbered_keys(grid.n_chunks, name)
+    given = run.recipe_argument, load, margin, needs, ours
+    run.layers[name] = ChunkTasks(_info(run, keys, group=argument), _chunks_with_halo, *given)
     run.depends[name] = inputs | {load, margin}
-    return numbered_keys(grid.n_chunks, name)
+    return keys
+
+
+def _chunks_with_halo(
+    info: ChunkLayerInfo,
+    recipe: Any,
+    load: str,
+    margin: str,
+    needs: Sequence[Sequence[tuple[int, ...]]],
+    ours: Sequence[bool],
+) -> dict[Key, Task]:
+    """Return the tasks that process the borders of chunks with frames of the chunks they need."""
+    grid, tasks = info.recipe.grid, dict[Key, Task]()
+    for (key, chunk), others in zip(info.chunks.items(), needs, strict=True):
+        index = grid.index(chunk)
+        places = (index, *others) if any(ours) and others else ()
+        aux = List(*(aux_at(grid, info.aux, place, ours) for place in places)) if places else ()
+        margins = List(*(TaskRef((margin, chunk, *other)) for other in others))
+        own = recipe, chunk, TaskRef((load, *index)), tuple(others), margins, aux, info.group
+        tasks[key] = OutputTask(key, _finish, *own)
+    return tasks
 
 
 def _margins(name: str, load: str, needs: Sequence[Iterable[tuple[int, ...]]]) -> dict[Key, Task]:

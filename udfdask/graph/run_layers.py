@@ -108,32 +108,9 @@ class RunLayers:
             return None
         return replace(group, parameter_layers=tuple(sorted(inputs)))
 
-    def blocks_at(self, index: tuple[int, ...]) -> Any:
-        """Return references to all signal chunks of a navigation chunk, given by its place."""
-        sigs = itertools.product(*(range(len(sizes)) for sizes in self.recipe.sig_chunks))
-        return List(*(TaskRef((self.array.name, *index, *sig)) for sig in sigs))
-
     def own_slots(self, group: Group) -> list[bool]:
         """Return which of `recipe.aux_slots` a group of UDFs needs; frames are shifted for all."""
         return [number in (*group.numbers, DESCAN) for number, _ in self.recipe.aux_slots]
-
-    def aux_at(self, index: tuple[int, ...], ours: Sequence[bool]) -> Any:
-        """Return the aux data of a navigation chunk for some slots, None for all others.
-
-        They are arrays, or references to the blocks of lazy ones: no task needs another chunk's
-        rows. If no slot is needed, there are none.
-        """
-        if not any(ours):
-            return ()
-
-        def block(values: Any) -> Any:
-            if isinstance(values, da.Array):
-                extra = (0,) * (values.ndim - len(index))
-                return TaskRef((values.name, *index, *extra))
-            return values[self.recipe.grid.window_at(index)]
-
-        each = zip(self.aux, ours, strict=True)
-        return List(*(block(values) if is_ours else None for values, is_ours in each))
 
     def _recipe_task(self, recipe: Recipe) -> TaskRef:
         """Add a task that returns a recipe; return a reference to it."""
@@ -153,6 +130,30 @@ def _for_each(
         (name, n): OutputTask((name, n), function, TaskRef(source), *arguments)
         for n, source in enumerate(sources)
     }
+
+
+def blocks_at(recipe: Recipe, array_name: str, *index: int) -> Any:
+    """Return references to all signal chunks of a navigation chunk, given by its place."""
+    sigs = itertools.product(*(range(len(sizes)) for sizes in recipe.sig_chunks))
+    return List(*(TaskRef((array_name, *index, *sig)) for sig in sigs))
+
+
+def aux_at(grid: Grid, aux: Sequence[Any], index: tuple[int, ...], ours: Sequence[bool]) -> Any:
+    """Return the aux data of a navigation chunk for some slots, None for all others.
+
+    They are arrays, or references to the blocks of lazy ones: no task needs another chunk's rows.
+    If no slot is needed, there are none.
+    """
+    if not any(ours):
+        return ()
+
+    def block(values: Any) -> Any:
+        if isinstance(values, da.Array):
+            return TaskRef((values.name, *index, *(0,) * (values.ndim - len(index))))
+        return values[grid.window_at(index)]
+
+    each = zip(aux, ours, strict=True)
+    return List(*(block(values) if is_ours else None for values, is_ours in each))
 
 
 def layer_name(
