@@ -276,23 +276,24 @@ def edit(piece):
     return replace(piece, value=piece.value + 1)
 
 
+def check_pieces(namers, holder, ways):
+    """Check a program for each way to a holder, and each use of what it holds."""
+    pieces = [
+        Piece(holder=holder, value=3, links=links, handed_on=handed_on)
+        for links, handed_on in itertools.product(ways, (False, True))
+    ]
+    check(namers, [([piece], [edit(piece)]) for piece in pieces])
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_each_holder(namers, holder):
-    programs = []
-    for links, handed_on in itertools.product([(), ("from",), ("module", "from")], (False, True)):
-        piece = Piece(holder=holder, value=3, links=links, handed_on=handed_on)
-        programs.append(([piece], [edit(piece)]))
-    check(namers, programs)
+    check_pieces(namers, holder, [(), ("from",), ("module", "from")])
 
 
 @pytest.mark.parametrize("link", LINKS)
 def test_each_link(namers, link):
-    programs = []
-    for rest, handed_on in itertools.product([(), *((r,) for r in LINKS)], (False, True)):
-        piece = Piece(holder="constant", value=3, links=(link, *rest), handed_on=handed_on)
-        programs.append(([piece], [edit(piece)]))
-    check(namers, programs)
+    check_pieces(namers, "constant", [(link,), *((link, rest) for rest in LINKS)])
 
 
 @settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
