@@ -243,16 +243,18 @@ def _product(weights: AnyArray, values: AnyArray) -> AnyArray:
 
 
 @takes_parameters_of(SideBandUDF)
-def single_side_band(data: Any, *, roi: Region | None = None, **options: Any) -> Result[da.Array]:
+def single_side_band(
+    data: Any, semiangle: Any, *, roi: Region | None = None, **options: Any
+) -> Result[da.Array]:
     """Compute the phase and amplitude of a thin object by single side band ptychography.
 
     Parameters
     ----------
     data : dask.array.Array or opened file, shape (ny, nx, sig_y, sig_x)
         Frames over a 2-D scan; an array needs `axes`.
-    roi, **options
-        Parameters of `SideBandUDF`, of which `semiangle` is needed, and options of
-        `udfdask.run_udf`, such as `axes` and `voltage`, which is needed.
+    semiangle, roi, **options
+        Parameters of `SideBandUDF`, and options of `udfdask.run_udf`, such as `axes` and `voltage`,
+        which is needed.
 
     Returns
     -------
@@ -275,8 +277,9 @@ def single_side_band(data: Any, *, roi: Region | None = None, **options: Any) ->
     >>> from udfdask.analyses import single_side_band
     >>> from udfdask.demo import PhaseObject
     >>> thin = PhaseObject(nav_shape=(24, 24))
-    >>> result = single_side_band(thin, semiangle="20 mrad", voltage="300 kV")
+    >>> result = single_side_band(thin, "20 mrad", voltage="300 kV")
     >>> result["phase"]
     dask.array<sidebandudf-phase-nav, shape=(24, 24), dtype=float32, ...>
     """
-    return run_with_parameters(single_side_band, SideBandUDF, data, roi=roi, **options)
+    options |= {"semiangle": semiangle, "roi": roi}
+    return run_with_parameters(single_side_band, SideBandUDF, data, **options)
