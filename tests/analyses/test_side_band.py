@@ -125,6 +125,20 @@ def test_the_object_follows_the_formula(parameters, same):
     np.testing.assert_allclose(found["amplitude"], abs(found["object"]), atol=1e-6)
 
 
+@pytest.mark.parametrize("axis", range(4))
+def test_an_axis_can_run_backwards(axis):
+    lens = {"defocus": 12.0, "astigmatism": 5.0, "astigmatism_angle": 20.0, "scan_rotation": 25.0}
+    wanted = single_side_band(da.from_array(DATA), "20 mrad", **lens, **RUN)["object"]
+    back = [slice(None)] * 4
+    back[axis] = slice(None, None, -1)
+    axes = list(SMALL.axes)
+    axes[axis] = axes[axis].sliced(back[axis], DATA.shape[axis])
+    mirrored = da.from_array(DATA[tuple(back)])
+    found = single_side_band(mirrored, "20 mrad", **lens, **{**RUN, "axes": axes})["object"]
+    found, wanted = (one.compute(**SYNC) for one in (found, wanted))
+    np.testing.assert_allclose(found[tuple(back[:2])], wanted, atol=1e-5)
+
+
 @given(data=st.data())
 @settings(max_examples=examples(15, 4), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_chunks_and_regions(data):

@@ -152,8 +152,8 @@ class SideBandUDF(BrightFieldUDF):
         waves, nav, sig = beams.wavelength, tuple(shape.nav), tuple(n // p.bin for n in shape.sig)
         # the size of a pixel as a spatial frequency
         pixel = p.bin * math.sqrt(abs(math.prod(beams.pitch))) / waves
-        # the inverse of the matrix that turns vectors on the detector into vectors on the scan
-        turn = correction_matrix(p.scan_rotation, p.flip_y).T
+        # from vectors on the scan to pixels, whose axes can run backwards
+        turn = np.sign(beams.pitch)[:, np.newaxis] * correction_matrix(p.scan_rotation, p.flip_y).T
         angle = math.radians(p.astigmatism_angle)
         y, x = turn @ (math.sin(angle), math.cos(angle))
         square = math.pi * waves * pixel**2
