@@ -326,6 +326,7 @@ def axes_with(**changed):
         ({"semiangle": 0}, {}, "semiangle must be positive"),
         ({"semiangle": "0 mrad"}, {}, "semiangle must be positive"),
         ({"bin": 0}, {}, "bin must be at least 1"),
+        *(({"bin": n}, {}, "bin") for n in (8, 40)),
         ({"defocus": math.nan}, {}, "defocus must be finite"),
         ({"scan_rotation": math.inf}, {}, "scan_rotation"),
     ],

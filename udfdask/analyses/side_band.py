@@ -125,8 +125,9 @@ class SideBandUDF(BrightFieldUDF):
         super().__init__(semiangle=semiangle, cy=cy, cx=cx, center=center, **own)
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
-        trotters, radius = self._trotters(), float(self.params.semiangle)
-        nav, image = trotters.nav, partial(self.buffer, "nav", use="result_only")
+        trotters = self._trotters()
+        nav, radius = trotters.nav, trotters.aperture.radius
+        image = partial(self.buffer, "nav", use="result_only")
         total = partial(self.buffer, "single", use="private")
         shifts = [math.hypot(*vector) for vector in trotters.vectors]
         most = max(shift * n / 2 for shift, n in zip(shifts, nav, strict=True))
@@ -134,8 +135,9 @@ class SideBandUDF(BrightFieldUDF):
         if min(shifts) >= 2 * radius or 2 * radius * most < LEAST_AREA:
             raise ArgumentValueError(
                 f"no spatial frequency of the scan of shape {nav} has side bands: its period moves "
-                f"the bright field, of semiangle {radius:g} px, by {min(shifts):.3g} to {most:.3g} "
-                "px. Correct the step in axes=, the semiangle or the voltage"
+                f"the bright field, of radius {radius:g}, by {min(shifts):.3g} to {most:.3g} "
+                f"pixels with bin={self.params.bin}. Correct it, the step in axes=, the semiangle "
+                "or the voltage"
             )
         return {
             "object": image(dtype="complex64"),
