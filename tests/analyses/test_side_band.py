@@ -339,7 +339,7 @@ def test_values_that_cannot_be(parameters, run, message):
 
 LAZY = da.ones((), chunks=()) * 2
 WRONG_TYPES = [{"semiangle": None}, {"flip_y": "no"}, {"astigmatism": "large"}, {"bin": 1.5}]
-WRONG_TYPES += [{name: LAZY} for name in ("scan_rotation", "defocus", "flip_y")]
+WRONG_TYPES += [{name: LAZY} for name in ("scan_rotation", "defocus", "flip_y", "cx")]
 
 
 @pytest.mark.parametrize("parameters", WRONG_TYPES, ids=str)

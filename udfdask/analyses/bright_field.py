@@ -12,7 +12,7 @@ from scipy import fft
 from udfdask.analyses.aberrations import Aberrations
 from udfdask.analyses.shifted_sum import ShiftedSum
 from udfdask.base.once_per_process import OncePerProcess
-from udfdask.base.types import AnyArray
+from udfdask.base.types import AnyArray, is_lazy
 from udfdask.errors import ArgumentValueError
 from udfdask.geometry.axes import Axis, shared_unit, steps
 from udfdask.geometry.electrons import factor_at, wavelength
@@ -74,6 +74,9 @@ class BrightFieldUDF(CenteredUDF):
         is_length = isinstance(semiangle, Quantity)
         checks.radius("semiangle", semiangle.value if is_length else semiangle, positive=True)
         cy, cx = read_center(center, cy, cx)
+        for name, given in (("cy", cy), ("cx", cx)):
+            if is_lazy(given):  # a plan needs the beams
+                checks.number(name, given)
         super().__init__(semiangle=semiangle, cy=cy, cx=cx, **more)
 
     def _beams(self) -> Beams:
