@@ -118,6 +118,14 @@ def test_from_disks_to_strain():
         np.testing.assert_allclose(rms, factor * error, rtol=0.15, err_msg=name)
 
 
+def test_the_axes_of_a_scan_have_any_names():
+    positions, _ = disks(np.stack([LATTICE] * 6))
+    scan = tuple(ud.Axis(name=name, unit="nm") for name in ("row", "column"))
+    axes = [*scan, ud.Axis(name="n"), ud.Axis(name="yx")]
+    strain = strain_map(fit_lattice(positions.reshape(2, 3, -1, 2), axes=axes))
+    assert strain.axes["exx"] == scan
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_coordinates_of_a_dataarray_are_the_axes(whole):
     xr = pytest.importorskip("xarray")

@@ -63,6 +63,6 @@ def run_over(
 ) -> Result:
     """Run a UDF over frames made of the array `of`, by default on the axes of its scan."""
     if scan is not None:
-        options.setdefault("axes", (*scan, *FRAME_AXES))
+        options.setdefault("axes", with_different_names((*scan, *FRAME_AXES), 2))
     whole = as_dask(frames).rechunk({frames.ndim - 2: -1, frames.ndim - 1: -1})
     return run_with_parameters(function, udf, in_kind_of(of, whole), sig_dims=2, **options)
