@@ -178,6 +178,7 @@ WRONG = [
     (ArgumentValueError, lambda: strain_map(ONES, reference=np.full((2, 2), np.nan))),
     (ArgumentValueError, lambda: strain_map(ONES, reference=np.zeros((4, 3), bool))),
     (ArgumentValueError, lambda: strain_map(ONES, reference=np.ones((3, 4), bool))),
+    (ArgumentValueError, lambda: strain_map(ONES, reference=np.s_[:2], roi=np.s_[2:])),
     (ArgumentTypeError, lambda: strain_map(ONES, angle="x")),
     (ArgumentTypeError, lambda: strain_map(ONES, flip_y=1)),
     (ArgumentValueError, lambda: strain_map(ONES, scan_rotation=np.inf)),

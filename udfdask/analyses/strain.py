@@ -118,8 +118,9 @@ class StrainUDF(UDF):
                 "result of fit_lattice to strain_map"
             )
         region = self._region()
-        if region is not None and not region.any():
-            raise ArgumentValueError("the region of the reference selects no position of the scan")
+        roi = True if self.meta.roi is None else self.meta.roi
+        if region is not None and not (region & roi).any():
+            raise ArgumentValueError("the region of the reference selects no position of the run")
         result = self.buffer("nav", dtype="float64", use="result_only")
         return {
             **dict.fromkeys(MAPS, result),
