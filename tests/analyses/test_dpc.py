@@ -145,8 +145,9 @@ def test_a_line_has_no_phase(thin):
             ud.run_udf(array[:1], udf, **how)
     with pytest.raises(ArgumentValueError):
         integrated_dpc(ud.run_udf(array, ud.udfs.SumUDF(), **how))
-    with pytest.raises(ArgumentTypeError):
-        integrated_dpc(ud.run_udf(array, CoMUDF(), **how), **TURNED)
+    for more in (TURNED, {"axes": thin[0].axes}, {"unit": "px"}):
+        with pytest.raises(ArgumentTypeError):
+            integrated_dpc(ud.run_udf(array, CoMUDF(), **how), **more)
 
 
 @pytest.mark.full

@@ -220,8 +220,8 @@ def integrated_dpc(data: Any, *, roi: Region | None = None, **options: Any) -> R
         with the field of `CoMUDF`, whose rotation and flip are in it.
     roi, **options
         Parameters of `IntegratedDPCUDF`, with a result only `borders` and `high_pass`, and options
-        of `udfdask.run_udf`, such as `axes`, and `voltage` if deflections are angles; by default, a
-        result has the voltage of its run.
+        of `udfdask.run_udf`, such as `axes`, and `voltage` if deflections are angles. A result has
+        the axes of its run, and by default its voltage.
 
     Returns
     -------
@@ -231,7 +231,7 @@ def integrated_dpc(data: Any, *, roi: Region | None = None, **options: Any) -> R
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        As these UDFs; if a result has no field, or comes with parameters of `CoMUDF`.
+        As these UDFs; if a result has no field, or comes with axes or parameters of `CoMUDF`.
 
     Examples
     --------
@@ -244,12 +244,13 @@ def integrated_dpc(data: Any, *, roi: Region | None = None, **options: Any) -> R
     """
     if not isinstance(data, Result):
         return run_with_parameters(integrated_dpc, IntegratedDPCUDF, data, roi=roi, **options)
-    if made := [name for name in signature(CoMUDF).parameters if name in options]:
+    known = (*signature(CoMUDF).parameters, "axes", "unit", "sig_dims")
+    if made := [name for name in known if name in options]:
         raise ArgumentTypeError(
-            f"this result has the field of CoMUDF already: leave out {', '.join(made)}, or pass "
-            "the frames"
+            f"this result has the field of CoMUDF and its axes already: leave out "
+            f"{', '.join(made)}, or pass the frames"
         )
     field, axes = take_array(data, ("field",), "CoMUDF")
-    known = {"voltage": data.calibration.voltage, **options, "axes": axes, "sig_dims": 1}
-    known["unit"] = data.units["field"] or "px"
-    return run_with_parameters(integrated_dpc, IntegratedFieldUDF, field, roi=roi, **known)
+    options = {"voltage": data.calibration.voltage, **options, "axes": axes, "sig_dims": 1}
+    options |= {"unit": data.units["field"] or "px", "roi": roi}
+    return run_with_parameters(integrated_dpc, IntegratedFieldUDF, field, **options)
