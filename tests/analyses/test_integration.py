@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from udfdask import ArgumentValueError
 from udfdask.analyses import integrate_gradient
 from udfdask.analyses.integration import BORDERS
 
@@ -126,6 +127,21 @@ def test_a_high_pass_damps_slow_waves(borders):
     strength = [np.vdot(found, wave) / np.vdot(wave, wave) for wave in (slow, fast)]
     np.testing.assert_allclose(strength, [1 / 2, 64 / 65], rtol=1e-9)
     assert np.std(integrate_gradient(0 * x, sum(field), borders=borders, high_pass=1)) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("shapes", "options"),
+    [
+        (((4, 5), (4, 5)), {"borders": "mirror"}),
+        (((4, 5), (4, 5)), {"high_pass": -1}),
+        (((4, 5), (4, 5)), {"steps": (0.0, 1.0)}),
+        (((4, 5), (5, 4)), {}),
+        (((4,), (4,)), {}),
+    ],
+)
+def test_mistakes(shapes, options):
+    with pytest.raises(ArgumentValueError):
+        integrate_gradient(*map(np.ones, shapes), **options)
 
 
 def test_nothing_is_known():

@@ -11,29 +11,19 @@ import dask.array as da
 import numpy as np
 
 from udfdask.analyses.earlier_results import take_array
-from udfdask.analyses.integration import BORDERS, integrate_gradient
+from udfdask.analyses.integration import checked_options, integrate_gradient
 from udfdask.base.types import AnyArray
 from udfdask.errors import ArgumentTypeError, ArgumentValueError
 from udfdask.geometry.axes import shared_unit, steps
 from udfdask.geometry.electrons import factor_at
 from udfdask.geometry.roi import Region
-from udfdask.masks import checks
 from udfdask.results.result import Result
 from udfdask.run.run_with_parameters import run_with_parameters, takes_parameters_of
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.meta import UDFMeta
 from udfdask.udfs.com import CoMUDF, over_scan
-from udfdask.udfs.shared.built_in import check_choice, check_scan
-
-
-def _checked(borders: Any, high_pass: Any) -> dict[str, Any]:
-    """Return the parameters of the integration."""
-    check_choice("borders", borders, BORDERS)
-    value = checks.number("high_pass", high_pass, of="a spatial frequency")
-    if value < 0:
-        raise ArgumentValueError(f"high_pass must not be negative, but it is {value:g}")
-    return {"borders": borders, "high_pass": value}
+from udfdask.udfs.shared.built_in import check_scan
 
 
 def _phase_buffer(udf: UDF, unit: str | None) -> BufferSpec:
@@ -138,7 +128,7 @@ class IntegratedDPCUDF(CoMUDF):
     ) -> None:
         place = centers, stretch, stretch_angle, center
         super().__init__(cy, cx, r, ri, scan_rotation, flip_y, regression, *place)
-        UDF.__init__(self, **self._kwargs, **_checked(borders, high_pass))
+        UDF.__init__(self, **self._kwargs, **checked_options(borders, high_pass))
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         phase = _phase_buffer(self, shared_unit(self.meta.axes[-2:]))
@@ -185,7 +175,7 @@ class IntegratedFieldUDF(UDF):
     """
 
     def __init__(self, *, unit: str, borders: str = "mirrored", high_pass: float = 0.0) -> None:
-        super().__init__(unit=unit, **_checked(borders, high_pass))
+        super().__init__(unit=unit, **checked_options(borders, high_pass))
 
     def get_preferred_input_dtype(self) -> Any:
         return np.float64

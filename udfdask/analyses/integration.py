@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import fft, ndimage
 from scipy.sparse.linalg import LinearOperator, cg
 
 from udfdask.base.types import AnyArray
+from udfdask.errors import ArgumentValueError
+from udfdask.masks import checks
+from udfdask.udfs.shared.built_in import check_choice
 
 BORDERS = ("mirrored", "periodic")
 """What is beyond the border of a scan: its mirror image, or the scan again."""
@@ -46,6 +51,11 @@ def integrate_gradient(
     numpy.ndarray, shape (ny, nx), float64
         Phase in radians, NaN where it is not known; each connected region has a mean of 0.
 
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If an argument is wrong.
+
     Notes
     -----
     The phase fits the field best in the sense of least squares. Periodic fields are divided by the
@@ -68,11 +78,27 @@ def integrate_gradient(
     True
     """
     field = np.asarray(gradient_y, np.float64), np.asarray(gradient_x, np.float64)
+    checked_options(borders, high_pass)
+    shapes = [component.shape for component in field]
+    if shapes[0] != shapes[1] or len(shapes[0]) != 2 or 0 in steps:
+        raise ArgumentValueError(
+            "the components of a gradient must have the shape of one 2-D scan, and no step may be "
+            f"0, but the shapes are {shapes} and steps={steps}"
+        )
     known = np.isfinite(field[0]) & np.isfinite(field[1])
     damping = (2 * np.pi * high_pass) ** 2
     if borders == "periodic" and known.all():
         return _of_periodic_field(field, steps, damping)
     return _by_least_squares(field, known, steps, damping)
+
+
+def checked_options(borders: Any, high_pass: Any) -> dict[str, Any]:
+    """Return the parameters of the integration."""
+    check_choice("borders", borders, BORDERS)
+    value = checks.number("high_pass", high_pass, of="a spatial frequency")
+    if value < 0:
+        raise ArgumentValueError(f"high_pass must not be negative, but it is {value:g}")
+    return {"borders": borders, "high_pass": value}
 
 
 def _of_periodic_field(
