@@ -189,9 +189,8 @@ class FindDisksUDF(TemplateUDF):
         center = disk_correlation.disk_center(template) if p.center is None else p.center
         sig, lengths = self._frame_shape(), self._lengths()
         about = template, center, sig, p.correlation, lengths["edge"]
-        least = {"min_correlation": p.min_correlation, **lengths}
-        limits = {**least, "most": p.max_disks, "subpixel": p.subpixel}
-        return {"filter": disk_correlation.make_filter(*about), "limits": limits}
+        limits = {"min_correlation": p.min_correlation, "most": p.max_disks, "subpixel": p.subpixel}
+        return {"filter": disk_correlation.make_filter(*about), "limits": limits | lengths}
 
     def process_tile(self, tile: Any) -> None:
         task, results = self.task_data, self.results
@@ -207,12 +206,7 @@ class FindDisksUDF(TemplateUDF):
 
 @takes_parameters_of(FindDisksUDF)
 def find_disks(
-    data: Any,
-    template: Any,
-    *,
-    sig_dims: int | None = None,
-    roi: Region | None = None,
-    **options: Any,
+    data: Any, template: Any, *, roi: Region | None = None, **options: Any
 ) -> Result[da.Array]:
     """Find all diffraction disks of each frame; nothing is computed yet.
 
@@ -220,12 +214,8 @@ def find_disks(
     ----------
     data : dask.array.Array or OpenedFile, shape (*nav, height, width)
         The data.
-    template
-        As in `FindDisksUDF`.
-    sig_dims, roi
-        As in `udfdask.run_udf`.
-    **options
-        Other parameters of `FindDisksUDF`, such as `correlation`, and options of `udfdask.run_udf`.
+    template, roi, **options
+        Parameters of `FindDisksUDF`, such as `correlation`, and options of `udfdask.run_udf`.
 
     Returns
     -------
@@ -249,5 +239,5 @@ def find_disks(
     >>> print(disks["num_disks"].compute().min())
     15
     """
-    given = {"template": template, "sig_dims": sig_dims, "roi": roi, **options}
-    return run_with_parameters(find_disks, FindDisksUDF, data, **given)
+    options |= {"template": template, "roi": roi}
+    return run_with_parameters(find_disks, FindDisksUDF, data, **options)

@@ -21,6 +21,7 @@ from udfdask.run.run_with_parameters import as_dask, takes_parameters_of
 from udfdask.udf import UDF
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
+from udfdask.udfs.shared.templates import read_array
 
 POSITIONS = ("positions", "refineds")
 """Names of positions among the results of `FindDisksUDF` and `CorrelationUDF`."""
@@ -161,23 +162,13 @@ class FitLatticeUDF(UDF):
 
 
 def _checked_guess(given: Any) -> Any:
-    """Return a lattice as a NumPy array (3, 2), float64; as it is if it is lazy or FIRST_ROWS."""
+    """Return a lattice as a NumPy array (3, 2), float64; lazy if it is lazy; or FIRST_ROWS."""
     if isinstance(given, str) and given == FIRST_ROWS:
         return given
-    array = given if is_lazy(given) else np.asarray(given)
-    if array.dtype.kind not in "iuf":
-        raise ArgumentTypeError(f"guess must hold real numbers, not dtype {array.dtype}")
-    if array.shape != (3, 2):
-        raise ArgumentValueError(
-            "guess must be the origin and two vectors (y, x), shape (3, 2), as guess_lattice "
-            f"returns them, not an array of shape {array.shape}"
-        )
-    if is_lazy(array):
-        return array
-    if not np.isfinite(array).all() or not spans_plane(array[1:]):
-        raise ArgumentValueError(
-            f"guess must have two finite vectors that are not parallel, not {array[1:].tolist()}"
-        )
+    wrong = "guess must be an origin and two vectors, as guess_lattice returns, not {given!r:.60}"
+    array = read_array("guess", given, (3, 2), wrong)
+    if not is_lazy(array) and not spans_plane(array[1:]):
+        raise ArgumentValueError(f"guess has parallel vectors, {array[1:].tolist()}")
     return array.astype(np.float64)
 
 
