@@ -48,8 +48,7 @@ class Aberrations:
     def shift_matrix(self) -> AnyArray:
         """Return ``C @ R @ F`` in nm per radian, shape (2, 2)."""
         turn = correction_matrix(self.scan_rotation, self.flip_y)
-        shifts: AnyArray = self.defocus_matrix() @ turn
-        return shifts
+        return np.asarray(self.defocus_matrix() @ turn)
 
     @classmethod
     def from_matrix(cls, matrix: AnyArray, near_rotation: float = 0.0) -> Aberrations:
@@ -86,8 +85,7 @@ class Aberrations:
         path = (yy * qy + 2 * yx * qx) * qy + xx * qx * qx
         x = np.minimum(np.sqrt(qy * qy + qx * qx) * wavelength / (2 * semiangle), 1)
         overlap = 2 / np.pi * (np.arccos(x) - x * np.sqrt(1 - x * x))
-        transfer: AnyArray = -2 * np.sin(np.pi * wavelength * path) * overlap
-        return transfer
+        return np.asarray(-2 * np.sin(np.pi * wavelength * path) * overlap)
 
 
 def read_lens(scan_rotation: Any, flip_y: Any, angle: Any, **lengths: Any) -> dict[str, Any]:

@@ -44,16 +44,9 @@ class Beams:
     """Wavelength in nm."""
 
     @property
-    def offsets(self) -> AnyArray:
-        """Pixels relative to the center, shape (pixels, 2)."""
-        offsets: AnyArray = self.pixels - self.center
-        return offsets
-
-    @property
     def angles(self) -> AnyArray:
         """Angles (y, x) of the pixels in radians, shape (pixels, 2)."""
-        angles: AnyArray = self.offsets * self.pitch
-        return angles
+        return np.asarray((self.pixels - self.center) * self.pitch)
 
     @property
     def largest(self) -> float:

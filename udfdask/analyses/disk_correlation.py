@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import fft
@@ -76,8 +77,7 @@ def make_filter(
     twice = np.where(kx > 0, 2, 1)  # half of the waves are not stored
 
     def spectrum(image: AnyArray) -> AnyArray:
-        found: AnyArray = fft.rfft2(image, s=(height, width)) * move * used
-        return found
+        return np.asarray(fft.rfft2(image, s=(height, width)) * move * used)
 
     disk = np.maximum(template, 0.0)
     own, whole = spectrum(disk), spectrum(template)
@@ -100,23 +100,16 @@ def _flattened(spectra: AnyArray, power: float) -> AnyArray:
     size = np.abs(spectra)
     size = np.maximum(size, FLOOR * size.max(axis=(-2, -1), keepdims=True))
     # a frame of zeros has no waves
-    flat: AnyArray = spectra * np.where(size > 0, size, 1) ** (power - 1)
-    return flat
+    return np.asarray(spectra * np.where(size > 0, size, 1) ** (power - 1))
 
 
 def find_in_frames(
-    frames: AnyArray,
-    template: DiskFilter,
-    *,
-    edge: float,
-    min_spacing: float,
-    min_correlation: float,
-    most: int,
-    subpixel: bool,
+    frames: AnyArray, template: DiskFilter, limits: tuple[Any, ...], *, subpixel: bool
 ) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
     """Return positions, intensities, correlations and numbers of the disks of frames (n, y, x).
 
-    They are those of `FindDisksUDF`. The frames are float32, and lengths are in pixels.
+    They are those of `FindDisksUDF`. The frames are float32; `limits` are those of
+    `find_local_maxima`.
     """
     from udfdask.kernels.cpu.map_maxima import climb, find_local_maxima, fold_waves
 
@@ -126,7 +119,6 @@ def find_in_frames(
     spectra = fft.rfft2(frames, s=shape, workers=1)
     products = _flattened(spectra, template.power) * template.waves
     maps = fft.irfft2(products, s=shape, norm="forward", workers=1)
-    limits = round(edge), min_spacing, min_correlation, most
     inner = maps[:, :height, :width]
     positions, numbers = find_local_maxima(inner, *limits, subpixel=subpixel)
     columns = (shape[1] + 1) // 2  # without the highest frequency

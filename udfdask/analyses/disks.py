@@ -189,17 +189,18 @@ class FindDisksUDF(TemplateUDF):
         center = disk_correlation.disk_center(template) if p.center is None else p.center
         sig, lengths = self._frame_shape(), self._lengths()
         about = template, center, sig, p.correlation, lengths["edge"]
-        limits = {"min_correlation": p.min_correlation, "most": p.max_disks, "subpixel": p.subpixel}
-        return {"filter": disk_correlation.make_filter(*about), "limits": limits | lengths}
+        limits = round(lengths["edge"]), lengths["min_spacing"], p.min_correlation, p.max_disks
+        return {"filter": disk_correlation.make_filter(*about), "limits": limits}
 
     def process_tile(self, tile: Any) -> None:
-        task, results = self.task_data, self.results
+        p, task, results = self.params, self.task_data, self.results
         step = max(STACK // math.prod(tile.shape[1:]), 1)
         for start in range(0, len(tile), step):
             rows = slice(start, start + step)
             with np.errstate(invalid="ignore", over="ignore"):  # pixels can be infinite
                 frames = tile[rows].astype(np.float32, copy=False)
-                found = disk_correlation.find_in_frames(frames, task.filter, **task.limits)
+                how = task.filter, task.limits
+                found = disk_correlation.find_in_frames(frames, *how, subpixel=p.subpixel)
             results.positions[rows], results.intensity[rows] = found[:2]
             results.correlation[rows], results.num_disks[rows] = found[2:]
 

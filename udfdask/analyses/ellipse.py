@@ -137,8 +137,7 @@ def fit_ellipse(
     def misfit(parameters: AnyArray) -> AnyArray:
         (cy, cx), stretch, angle = _ellipse(parameters, start, middle)
         radius = np.hypot(*rounded(rounding_matrix(stretch, angle), y - cy, x - cx))
-        rest: AnyArray = intensity - _smooth((radius - first) / length, intensity, pieces)
-        return rest
+        return np.asarray(intensity - _smooth((radius - first) / length, intensity, pieces))
 
     found = least_squares(misfit, np.zeros(4))
     ellipse = _ellipse(found.x, start, middle)
@@ -187,5 +186,4 @@ def _smooth(place: AnyArray, values: AnyArray, pieces: int) -> AnyArray:
             band[i - j, j : j + pieces] += np.bincount(piece, one * other, pieces)
     band[0] += 1e-9 * band[0].max()  # a piece may have no pixel
     weights = solveh_banded(band, target, lower=True)
-    smooth: AnyArray = sum(one * weights[piece + i] for i, one in enumerate(basis))
-    return smooth
+    return np.asarray(sum(one * weights[piece + i] for i, one in enumerate(basis)))

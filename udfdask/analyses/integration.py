@@ -116,8 +116,7 @@ def _of_periodic_field(
     square = ky**2 + kx**2 + damping
     spectrum = np.divide(-1j * divergence, square, out=np.zeros_like(divergence), where=square > 0)
     spectrum[0, 0] = 0
-    phase: AnyArray = fft.irfft2(spectrum, s=(ny, nx))
-    return phase
+    return np.asarray(fft.irfft2(spectrum, s=(ny, nx)))
 
 
 def _by_least_squares(
@@ -174,8 +173,7 @@ def _mean_slopes(values: AnyArray, axis: int) -> AnyArray:
     mean = near / 2
     for better in ((13 * near - far) / 24, (802 * near - 93 * far + 11 * farthest) / 1440):
         mean = np.where(np.isfinite(better), better, mean)
-    slopes: AnyArray = np.moveaxis(mean, 0, axis)
-    return slopes
+    return np.asarray(np.moveaxis(mean, 0, axis))
 
 
 def _add_to_pairs(total: AnyArray, differences: AnyArray, axis: int) -> None:

@@ -213,8 +213,7 @@ def _least_squares(
 
 def _points(orders: AnyArray, lattices: AnyArray) -> AnyArray:
     """Return the positions of lattice points, shape (frames, n, 2)."""
-    points: AnyArray = lattices[:, :1] + orders @ lattices[:, 1:]
-    return points
+    return np.asarray(lattices[:, :1] + orders @ lattices[:, 1:])
 
 
 def _nearest(positions: AnyArray, lattices: AnyArray) -> tuple[AnyArray, AnyArray]:
@@ -261,8 +260,7 @@ def _shortest_vectors(differences: AnyArray) -> AnyArray | None:
     blurred = ndimage.maximum_filter(counts, 3)  # sums of rounded peaks are one cell away
 
     def heights(vectors: AnyArray) -> AnyArray:
-        found: AnyArray = blurred[tuple(np.clip(vectors + half, 0, side - 1).T)]
-        return found
+        return np.asarray(blurred[tuple(np.clip(vectors + half, 0, side - 1).T)])
 
     a, b = (peaks[k] for k in np.triu_indices(len(peaks), 1))
     pairs = np.stack([a, b], axis=1)

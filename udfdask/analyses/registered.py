@@ -133,7 +133,7 @@ class ParallaxUDF(TiltedImagesUDF):
 
     def _cells(self, beams: Beams) -> tuple[AnyArray, AnyArray]:
         """Return the places (y, x) of the bins on a grid, and the bin of each pixel."""
-        cells = np.floor(beams.offsets / self.params.bin + 0.5).astype(int)
+        cells = np.floor((beams.pixels - beams.center) / self.params.bin + 0.5).astype(int)
         cells, index = np.unique(cells - cells.min(axis=0), axis=0, return_inverse=True)
         return cells, index.ravel()
 

@@ -51,8 +51,7 @@ class TiltedImages:
     def radii(self) -> AnyArray:
         """Angle of each beam as a part of the largest one."""
         radii = np.hypot(*self.angles.T)
-        parts: AnyArray = radii / radii.max()
-        return parts
+        return np.asarray(radii / radii.max())
 
     def spectra(self, shifts: AnyArray) -> Iterator[tuple[slice, AnyArray]]:
         """Yield Fourier transforms of images in windows that move with shifts in nm.
@@ -182,8 +181,7 @@ def guess_matrix(images: TiltedImages, waves: TiltedWaves) -> AnyArray:
         found = (frequency @ guesses) * images.pitch  # in periods per cell
         place = np.rint(found * size).astype(int) % size
         score += np.where((np.abs(found) < 0.5).all(axis=1), over_detector[tuple(place.T)], 0)
-    best: AnyArray = guesses[score.argmax()]
-    return best
+    return np.asarray(guesses[score.argmax()])
 
 
 def refine_matrix(waves: TiltedWaves, matrix: AnyArray, used: AnyArray) -> AnyArray:
@@ -195,8 +193,7 @@ def refine_matrix(waves: TiltedWaves, matrix: AnyArray, used: AnyArray) -> AnyAr
     squares = (q[:, :, None] * q[:, None]).reshape(len(q), 4)
     normal = (squares.T @ bend @ pairs).reshape(2, 2, 3, 3).transpose(0, 2, 1, 3).reshape(6, 6)
     target = (q.T @ slope @ terms).reshape(6)
-    change: AnyArray = np.linalg.lstsq(normal, target)[0].reshape(2, 3)[:, :2]
-    return change
+    return np.asarray(np.linalg.lstsq(normal, target)[0].reshape(2, 3)[:, :2])
 
 
 def measure_shifts(waves: TiltedWaves, matrix: AnyArray) -> AnyArray:

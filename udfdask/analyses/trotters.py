@@ -78,8 +78,7 @@ class Trotters:
     def pixels(self) -> AnyArray:
         """Return the flat numbers of the pixels of the bright field, sorted."""
         (cy, cx), (y, x) = self.center, np.indices(self.sig, np.float64)
-        bright: AnyArray = np.flatnonzero(self.aperture.amplitude(y - cy, x - cx))
-        return bright
+        return np.asarray(np.flatnonzero(self.aperture.amplitude(y - cy, x - cx)))
 
     def blocks(self, real: Any) -> Iterator[tuple[slice, AnyArray]]:
         """Yield parts of the pixels, and their distances (2, pixels) from the center."""
@@ -107,8 +106,7 @@ class Trotters:
     def _shifts(self, rows: AnyArray, column: int) -> AnyArray:
         """Return shifts of the scattered wave, in pixels, shape (2, rows)."""
         along_y, along_x = np.reshape(self.vectors, (2, 2, 1))
-        shifts: AnyArray = along_y * rows + along_x * column
-        return shifts
+        return np.asarray(along_y * rows + along_x * column)
 
     def side_bands(
         self, rows: AnyArray, column: int, places: AnyArray
@@ -186,14 +184,12 @@ def _phase_factor(phase: AnyArray) -> AnyArray:
 
 def _dot(one: AnyArray, other: AnyArray) -> AnyArray:
     """Return the sum of ``one * conj(other)`` over each row."""
-    sums: AnyArray = np.einsum("qk,qk->q", one, other.conj())
-    return sums
+    return np.asarray(np.einsum("qk,qk->q", one, other.conj()))
 
 
 def _mirrored(spectrum: AnyArray) -> AnyArray:
     """Return the values at the opposite frequencies."""
-    mirrored: AnyArray = np.roll(spectrum[::-1, ::-1], 1, axis=(0, 1))
-    return mirrored
+    return np.asarray(np.roll(spectrum[::-1, ::-1], 1, axis=(0, 1)))
 
 
 _AREAS = OncePerProcess(8)
