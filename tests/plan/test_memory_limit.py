@@ -1,7 +1,5 @@
 """`max_memory`: a run that does not fit is refused before anything is built."""
 
-import re
-
 import dask
 import dask.array as da
 import numpy as np
@@ -47,8 +45,6 @@ def test_the_limit_is_what_explain_says():
     ud.run_udf(x, SumUDF(), max_memory=limit)
     error = refused(x, SumUDF(), limit - 1)
     assert error.advice.numbers == {"needed": limit, "limit": limit - 1}
-    assert re.search(r"^the run needs [\d.]+ MiB in a process with 2 threads \(data ", str(error))
-    assert f"more than max_memory={limit - 1}: " in str(error)
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "float64"])
@@ -71,8 +67,8 @@ def test_a_value_that_is_not_a_size(value):
         ud.run_udf(data(), SumUDF(), max_memory=value)
 
 
-def test_sparse_data_are_counted_as_dense_and_the_message_says_so():
+def test_sparse_data_are_counted_as_dense():
     sparse = pytest.importorskip("sparse", reason="sparse is an extra")
     x = data().map_blocks(sparse.COO, meta=sparse.zeros((0,) * 4, dtype="uint16"))
-    assert "), if the sparse data were dense, more than" in str(refused(x, SumUDF(), "1 MB"))
-    assert ", or less: this is what dense data would need" in str(ud.explain(x, SumUDF()))
+    assert refused(x, SumUDF(), "1 MB").advice.numbers["needed"] == needed(x, SumUDF())
+    assert ud.explain(x, SumUDF()).memory.is_bound

@@ -189,7 +189,7 @@ def test_shifts_that_are_own_results():
 def test_shifts_in_all_methods():
     right = ud.run_udf(X, SumUDF(), descan=SHIFTS)["intensity"].compute()
     options = {"sig_dims": SIG, "descan": LABELED.transpose("component", "x", "y")}
-    assert "descans" in str(ARRAY.udf.explain(SumUDF(), **options))
+    assert "descans" in dict(ARRAY.udf.explain(SumUDF(), **options).lines)
     (*_, last) = ARRAY.udf.run_udf_iter(SumUDF(), scheduler="synchronous", **options)
     np.testing.assert_array_equal(last.buffers[0]["intensity"].values, right)
     np.testing.assert_array_equal(total(LABELED, ARRAY.compute()), right)
