@@ -83,6 +83,11 @@ def _only_block(name: str, n_axes: int, *task: Any) -> dict[Key, Task]:
     return {key: OutputTask(key, *task)}
 
 
+def _aliases(name: str, keys: Sequence[Key]) -> dict[Key, Any]:
+    """Return the tasks of `ResultTasks.holders`."""
+    return {(name, n): alias((name, n), key) for n, key in enumerate(keys)}
+
+
 Arrays = tuple[dict[str, AnyArray], dict[str, AnyArray]]
 """Results by name, and their valid masks."""
 
@@ -166,10 +171,10 @@ class ResultTasks:
     def holders(self) -> da.Array:
         """The values of `keys` as a dask array of objects, one block for each."""
         name = f"{self.udf_name}-holders-{tokenize(self.token)}".lower()
-        tasks = {(name, n): alias((name, n), key) for n, key in enumerate(self.keys)}
-        layers = {**self.graph.layers, name: TaskLayer(tasks)}
+        layer = LazyLayer(len(self.keys), _aliases, name, self.keys)
+        layers = {**self.graph.layers, name: layer}
         depends = {**self.graph.dependencies, name: {key[0] for key in self.keys}}
-        chunks = ((1,) * len(tasks),)
+        chunks = ((1,) * len(layer),)
         return da.Array(HighLevelGraph(layers, depends), name, chunks, meta=np.empty(0, object))
 
     def in_kind(self, array: da.Array) -> Any:
