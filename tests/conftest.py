@@ -7,7 +7,7 @@ from multiprocessing import get_context
 
 import pytest
 
-pytest_plugins = ["suites", "backend_fixture", "damaging", "kernel_compiler"]
+pytest_plugins = ["suites", "array_kinds", "backend_fixture", "damaging", "kernel_compiler"]
 os.environ["MPLBACKEND"] = "agg"  # no windows, here and in processes that tests start
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 

@@ -80,13 +80,6 @@ def test_all_kinds_of_runs_give_what_dask_arrays_give(udf):
         assert found.compute().keys() == expected.keys()
 
 
-def test_equal_runs_have_equal_names(x, data, folder):
-    again = dx.from_array(CountedData(data, folder), chunks=CHUNKS, meta=x._meta)
-    assert sums(x).name == sums(again).name
-    assert sums(x).name != sums(x + 1).name
-    assert sums(x).name != sums(x, roi=(0, 1)).name
-
-
 def test_results_and_their_data_are_computed_in_one_pass(x, data, folder, options):
     total, deviation = ud.run_udf(x, [SumUDF(), StdDevUDF()])
     expected = data.sum(axis=(0, 1)), data.sum(), data.sum(axis=(2, 3))
@@ -100,26 +93,7 @@ def test_results_and_their_data_are_computed_in_one_pass(x, data, folder, option
     assert loads(folder) == N_BLOCKS
 
 
-def test_a_chain_is_one_pass(x, data, folder, options):
-    """Ten operations of dask-array and xarray around two UDFs."""
-    cut = (x * 2 + 1)[1:, :, :, 1:].astype("float64")
-    first = sums(np.sqrt(cut))
-    image = xr.DataArray(first, dims=("y", "x"))
-    relative = (image / image.max()).transpose("x", "y").isel(x=slice(2, None)).data
-    profile = ud.run_udf(relative, SumUDF(), sig_dims=1)["intensity"] - 1
-    assert isinstance(profile, dx.Array)
-    plain = np.sqrt((data * 2 + 1)[1:, :, :, 1:].astype("float64")).sum(axis=(2, 3))
-    expected = (plain / plain.max()).T[2:].sum(axis=0) - 1
-    found, also = dask.compute(profile, first.mean(), **options)
-    assert loads(folder) == N_BLOCKS
-    np.testing.assert_allclose(found, expected)
-    np.testing.assert_allclose(also, plain.mean())
-
-
-def test_a_part_of_a_nav_result_needs_only_its_chunks(x, data, folder):
-    part = sums(x)[:2, 5:]
-    np.testing.assert_array_equal(part.compute(), data.sum(axis=(2, 3))[:2, 5:])
-    assert loads(folder) == 1
+def test_an_roi_needs_only_its_chunks(x, folder):
     sums(x, roi=(0, 0)).compute()
     assert loads(folder) == 1
 
@@ -297,19 +271,6 @@ def test_progress_counts_frames(x):
     states = []
     ud.compute(sums(x), progress=states.append)
     assert states[-1].num_frames_complete == 48
-
-
-@pytest.fixture
-def registered():
-    from xarray.namedarray.parallelcompat import list_chunkmanagers
-
-    dask_array_xarray = pytest.importorskip("dask_array.xarray")
-    managers = list_chunkmanagers()
-    before = dict(managers)
-    dask_array_xarray.register()
-    yield
-    managers.clear()
-    managers.update(before)
 
 
 def test_data_arrays_after_registration(registered, x, data, folder):

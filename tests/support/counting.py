@@ -38,7 +38,7 @@ class CountedData:
         return self.data[index]
 
     def __dask_tokenize__(self):
-        return ("CountedData", self.folder, self.shape)
+        return ("CountedData", self.folder, self.data)
 
 
 def counted_block(block, folder, block_info=None):
