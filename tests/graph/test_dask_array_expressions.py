@@ -1,6 +1,7 @@
 """Runs over arrays of the package dask-array: its arrays in and out, and one pass over the data."""
 
 import importlib
+from functools import partial
 
 import dask
 import dask.array as da
@@ -12,8 +13,15 @@ from dask.callbacks import Callback
 import udfdask as ud
 from counting import CountedData, counts
 from udf_zoo import ZOO
-from udfdask.analyses import fit_lattice, strain_map
+from udfdask.analyses import (
+    fit_lattice,
+    integrated_dpc,
+    parallax,
+    single_side_band,
+    strain_map,
+)
 from udfdask.corrections import CorrectionSet
+from udfdask.demo import PhaseObject
 from udfdask.udfs import StdDevUDF, SumSigUDF, SumUDF
 
 dx = pytest.importorskip("dask_array", reason="it is optional")
@@ -253,6 +261,28 @@ def test_analyses_in_a_chain():
     assert all(isinstance(one, dx.Array) for one in found)
     for one, other in zip(dask.compute(*found), dask.compute(*expected), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "analyze",
+    [
+        integrated_dpc,
+        partial(single_side_band, semiangle="20 mrad"),
+        partial(parallax, semiangle="20 mrad", bin=4),
+    ],
+    ids=["integrated_dpc", "single_side_band", "parallax"],
+)
+def test_phases(analyze):
+    thin = PhaseObject(nav_shape=(16, 16))
+    frames = thin.array.compute()
+
+    def phase(module):
+        x = module.from_array(frames, chunks=(8, 16, *frames.shape[2:]))
+        return analyze(x, axes=thin.axes, voltage="300 kV")["phase"]
+
+    found = phase(dx)
+    assert isinstance(found, dx.Array)
+    np.testing.assert_array_equal(found.compute(), phase(da).compute())
 
 
 def test_results_in_files(x, data, folder, tmp_path):
