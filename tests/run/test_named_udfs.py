@@ -62,3 +62,7 @@ def test_mistakes(door, udfs, error):
     for method in ("run_udf", "run_udf_iter", "explain"):
         with pytest.raises(error):
             getattr(methods(door, X), method)(udfs)
+
+
+def test_a_name_may_be_a_topic_of_explanations():
+    assert len(ud.explain(X, {"memory": SumUDF()}).summary.splitlines()) == 3

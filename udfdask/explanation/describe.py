@@ -71,8 +71,8 @@ class Explanation:
     @property
     def summary(self) -> str:
         """Three lines: the chunks that the run reads, their size, and the memory that it needs."""
-        short = ("chunks", "reads", "memory")
-        return "\n".join(_line(label, text) for label, text in self.lines if label in short)
+        first = dict(reversed(self.lines))  # a UDF may have the name of a topic, and comes later
+        return "\n".join(_line(label, first[label]) for label in ("chunks", "reads", "memory"))
 
     def __str__(self) -> str:
         return self.text
