@@ -98,6 +98,7 @@ def test_the_rotation_is_guessed_with_its_evidence(thin):
     guess = guess_corrections(*np.moveaxis(found["raw_com"], -1, 0))
     assert (guess.scan_rotation, guess.flip_y) == (25, True)
     guessed = {"scan_rotation": found["scan_rotation"], "flip_y": found["flip_y"]}
+    assert repr(IntegratedDPCUDF(**guessed)) == repr(IntegratedDPCUDF(**TURNED))
     taken = ud.run_udf(array, IntegratedDPCUDF(**guessed), **how)
     given = ud.run_udf(array, IntegratedDPCUDF(**TURNED), **how)
     assert_eq(taken["phase"], given["phase"])

@@ -122,8 +122,7 @@ class CoMUDF(RingUDF):
         center: Any = None,
     ) -> None:
         r, ri = read_radii(r=r, ri=ri, finite=False)
-        if not is_lazy(scan_rotation):
-            degrees(scan_rotation)
+        scan_rotation = scan_rotation if is_lazy(scan_rotation) else degrees(scan_rotation)
         flip_y = flip_y if is_lazy(flip_y) else check_flag("flip_y", flip_y)
         regression = regression if is_lazy(regression) else read_regression(regression)
         own = {"scan_rotation": scan_rotation, "flip_y": flip_y, "regression": regression}
