@@ -291,6 +291,7 @@ AXES = PhaseObject(**SMALL).axes
         ((24, 20), 10, {"voltage": None}),
         ((24, 20), 10, {"axes": None}),
         ((24, 20), 10, {"axes": (*AXES[2:], *AXES[2:])}),
+        ((24, 20), 10, {"axes": (*AXES[:3], ud.Axis(name="kx", unit="mrad", scale=8))}),
         ((24, 20), "10 nm", {}),
         ((24, 20), 18, {}),
         ((24, 20), "40 mrad", {}),

@@ -90,11 +90,14 @@ class BrightFieldUDF(CenteredUDF):
                 f"the bright field, a disk of radius {r:g} pixels around (cy, cx) = ({cy:g}, "
                 f"{cx:g}), is {fault}: correct the semiangle or the center"
             )
+        pitch = self._steps_in("rad", "frames", self.meta.axes[2:])
+        if np.ptp(np.abs(pitch)) > 1e-6 * np.abs(pitch).max():
+            raise ArgumentValueError(f"pixels must be square, not {pitch} rad: correct axes=")
         return Beams(
             center=center,
             pixels=pixels,
             steps=self._steps_in("nm", "scan", self.meta.axes[:2]),
-            pitch=self._steps_in("rad", "frames", self.meta.axes[2:]),
+            pitch=pitch,
             wavelength=wavelength(self.meta.voltage),
         )
 

@@ -77,6 +77,7 @@ class SideBandUDF(BrightFieldUDF):
     of the scan are less exact everywhere. Crop this border, or mirror the scan and the detector
     (user guide, Phases). Positions outside of the region of interest, and in snapshots those that
     are not merged yet, count as frames that are the mean of all others, and are NaN in the results.
+    A frame with NaN in the bright field makes all results NaN: leave it out by such a region.
 
     Chunks of whole lines of the scan are processed fastest: a chunk costs about as much as a line.
     Trotters are calculated in blocks when they are needed, and never stored. A task needs memory
