@@ -331,6 +331,12 @@ def test_mistakes_about_the_lens(mistake):
         TiltCorrectedUDF(**{"semiangle": 10, "defocus": 20, **mistake})
 
 
+def test_images_that_leave_the_scan():
+    udf = TiltCorrectedUDF(10, defocus="1 mm")
+    with pytest.raises(ud.ArgumentValueError):
+        ud.run_udf(da.zeros((24, 20, 32, 32)), udf, axes=AXES, voltage=3e5)
+
+
 def test_bins_that_are_too_large():
     with pytest.raises(ud.ArgumentValueError, match="make bin smaller"):
         ud.run_udf(da.zeros((9, 9, 32, 32)), ParallaxUDF(10, bin=9), axes=AXES, voltage=3e5)

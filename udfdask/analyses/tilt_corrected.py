@@ -8,8 +8,12 @@ from typing import Any
 from udfdask.analyses.aberrations import Aberrations, read_lens
 from udfdask.analyses.bright_field import Beams, TiltedImagesUDF
 from udfdask.analyses.shifted_sum import ShiftedSum
+from udfdask.errors import ArgumentValueError
 from udfdask.udf.buffers import BufferSpec
 from udfdask.udf.promises import Promises
+
+FARTHEST = 10
+"""Largest size of the sum of moved images, in sizes of the scan."""
 
 
 class TiltCorrectedUDF(TiltedImagesUDF):
@@ -31,7 +35,8 @@ class TiltCorrectedUDF(TiltedImagesUDF):
     ------
     ArgumentTypeError, ArgumentValueError
         If a parameter is wrong; in `run_udf`, if the scan is not 2-D or a line, axes have no units,
-        the voltage is not known, or the bright field is larger than the frames.
+        the voltage is not known, pixels are not square, the bright field is larger than the
+        frames, or images are moved by many times the size of the scan.
 
     See Also
     --------
@@ -83,6 +88,12 @@ class TiltCorrectedUDF(TiltedImagesUDF):
 
     def get_result_buffers(self) -> Mapping[str, BufferSpec]:
         _, _, shifted = self._optics()
+        times = max(n / m for n, m in zip(shifted.shape, shifted.nav_shape, strict=True))
+        if times > FARTHEST * self.params.upsampling:
+            raise ArgumentValueError(
+                f"defocus={self.params.defocus:g} nm moves images more than {FARTHEST} times the "
+                "size of the scan: correct the lengths, or the step of the scan in axes="
+            )
         return {
             "total": self.buffer("single", shifted.shape, "float64", use="private"),
             "sums": self.buffer("single", shifted.corners.shape, "float64", use="private"),
