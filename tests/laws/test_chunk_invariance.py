@@ -1,4 +1,4 @@
-"""Whatever the chunks, tiles, ROI and scheduler, results equal those of the plain reference."""
+"""Whatever the chunks, tiles, ROI, scheduler and kind of array, results equal the reference."""
 
 import dask
 import dask.array as da
@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import udf_zoo
 import udfdask as ud
+from array_kinds import DASK
+from counting import CountedData, counts
 from suites import examples
 from udfdask.testing import run_reference
 from udfdask.testing.strategies import chunkings, rois, shapes
@@ -35,12 +37,12 @@ def cases(draw, min_nav=1):
     }
 
 
-def check(case, udfs, **how):
+def check(case, udfs, kind=DASK, folder=None, **how):
     """Run several UDFs in one pass, and each by itself over the whole array."""
     data, sig_dims, roi = case["data"], case["sig_dims"], case["roi"]
-    array = da.from_array(data, chunks=case["chunks"])
+    array = kind.from_array(CountedData(data, folder) if folder else data, case["chunks"])
     with dask.config.set({"udfdask.tile-bytes": case["tile"]}):
-        lazy = ud.run_udf(array, udfs, sig_dims=sig_dims, roi=roi)
+        lazy = kind.run(array, udfs, sig_dims, roi=roi)
     n_nav = array.ndim - sig_dims
     done = ud.compute(*lazy, **how)
     with np.errstate(all="ignore"):
@@ -51,7 +53,7 @@ def check(case, udfs, **how):
             where = f"{type(udf).__name__}.{name}"
             assert result[name].dtype == value.dtype == before[name].dtype, where
             assert result[name].shape == value.shape == before[name].shape, where
-            if before.buffers[name].kind == "nav":
+            if kind.is_nav(before, name):
                 assert before[name].chunks[:n_nav] == array.chunks[:n_nav]
             if value.dtype.kind in "fc":
                 np.testing.assert_allclose(result[name], value, rtol=1e-5, atol=1e-3, err_msg=where)
@@ -82,9 +84,13 @@ def test_any_number_of_nav_axes(case):
 
 
 @given(case=cases(), classes=st.lists(st.sampled_from(udf_zoo.ZOO), min_size=1, max_size=4))
-@settings(fast, max_examples=examples(12))
-def test_on_processes(pool, case, classes):
-    check(case, [cls() for cls in classes], scheduler="processes", pool=pool)
+@settings(fast, max_examples=examples(8, 2))
+def test_on_every_scheduler(kind, options, folder, case, classes):
+    roi = case["roi"]
+    if udf_zoo.MergeAllOnce in classes and roi is not None and not roi.any():
+        reject()
+    check(case, [cls() for cls in classes], kind, folder, **options)
+    assert set(counts(folder).values()) <= {1}  # the ROI leaves out blocks
 
 
 @pytest.mark.parametrize("cls", [udf_zoo.ZOO[0], udf_zoo.MergeAllNav], ids=lambda c: c.__name__)

@@ -132,6 +132,32 @@ class TestNothingIsComputed:
             ud.run_udf(array(), SumUDF()).compute()
 
 
+def unreadable_block(block):
+    raise AssertionError("data were read")
+
+
+@pytest.mark.parametrize("cls", [udf_zoo.TileTree, udf_zoo.ResultsOfAll, udf_zoo.Floats])
+def test_every_kind_of_array(kind, cls):
+    def run(more=0, **options):
+        zeros = kind.module.zeros(SHAPE, dtype="int64", chunks=CHUNKS)
+        how = {"dtype": "int64", "meta": np.empty((0,) * 4, "int64")}
+        return kind.run(
+            kind.wrap(zeros.map_blocks(unreadable_block, **how)) + more, cls(), **options
+        )
+
+    with raise_if_dask_computes():
+        one, same, others = run(), run(), [run(1), run(roi=(1, 2))]
+        assert dask.base.tokenize(one) == dask.base.tokenize(same)
+        assert len(set(map(dask.base.tokenize, [one, *others]))) == 3
+        for name in one:
+            first, again, *rest = (kind.plain(result[name]) for result in (one, same, *others))
+            assert isinstance(first, kind.module.Array)
+            assert first.name == again.name
+            assert first.name not in {array.name for array in rest}
+        dask.optimize(*others)
+        repr(one)
+
+
 class TestEqual:
     @pytest.mark.parametrize("cls", udf_zoo.ZOO)
     def test_equal_in_equal_names(self, cls):

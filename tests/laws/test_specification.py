@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import udfdask as ud
+from counting import CountedData, counts
 from specification_udfs import (
     AverageUDF,
     CoordUDF,
@@ -181,21 +182,22 @@ def test_correlation_with_postprocessing(dataset, roi):
         np.testing.assert_array_equal(done.raw["centers"][:, p], expected)
 
 
-def test_all_of_them_in_one_pass(dataset, roi):
+UDFS = [
+    MySumUDF(),
+    MySumMergeUDF(),
+    AverageUDF(),
+    CustomValidMask(),
+    PixelsumUDF(),
+    CoordUDF(),
+    SumSigUDF(),
+    AutoUDF(f=functools.partial(np.sum, axis=-1)),
+    CorrelationUDF(PEAKS, 1, TEMPLATE),
+]
+
+
+def check_all(together, dataset, roi):
     """One after another or side by side, the results are the same."""
-    udfs = [
-        MySumUDF(),
-        MySumMergeUDF(),
-        AverageUDF(),
-        CustomValidMask(),
-        PixelsumUDF(),
-        CoordUDF(),
-        SumSigUDF(),
-        AutoUDF(f=functools.partial(np.sum, axis=-1)),
-        CorrelationUDF(PEAKS, 1, TEMPLATE),
-    ]
-    together = ud.compute(*ud.run_udf(dataset, udfs, roi=roi), scheduler="threads")
-    for udf, beside in zip(udfs, together, strict=True):
+    for udf, beside in zip(UDFS, together, strict=True):
         alone = run(udf, dataset, roi)
         assert list(alone) == list(beside)
         for name in alone:
@@ -203,3 +205,19 @@ def test_all_of_them_in_one_pass(dataset, roi):
                 np.testing.assert_allclose(alone[name], beside[name], rtol=1e-5)
             else:
                 np.testing.assert_array_equal(alone[name], beside[name])
+
+
+def test_all_of_them_in_one_pass(dataset, roi):
+    together = ud.compute(*ud.run_udf(dataset, UDFS, roi=roi), scheduler="threads")
+    check_all(together, dataset, roi)
+
+
+@pytest.mark.parametrize("chunks", ["second nav axis", "uneven"])
+def test_every_kind_of_array_on_every_scheduler(kind, options, folder, chunks):
+    dataset = kind.from_array(CountedData(DATA, folder), CHUNKS[chunks])
+    for roi in ROIS.values():
+        lazy = kind.run(dataset, UDFS, roi=roi)
+        assert not counts(folder)
+        together = ud.compute(*lazy, **options)
+        assert set(counts(folder).values()) == {1}
+        check_all(together, da.from_array(DATA), roi)
