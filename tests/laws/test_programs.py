@@ -3,12 +3,12 @@
 import itertools
 
 import dask
-import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
 import udfdask as ud
+from array_kinds import DASK, RESULTS
 from program_model import Buffer, Case, Output, Program
 from program_oracle import Oracle
 from program_strategies import (
@@ -28,14 +28,14 @@ from udfdask.testing import run_reference
 pytestmark = pytest.mark.filterwarnings("ignore::udfdask.UDFWarning")
 
 
-def lazy_results(case):
+def lazy_results(case, kind):
     """The lazy results of the programs of a case, in one run."""
-    array = da.from_array(case.array(), chunks=case.chunks)
+    array = kind.from_array(case.array(), case.chunks)
     with dask.config.set({"udfdask.tile-bytes": case.tile_bytes}):
-        return ud.run_udf(
+        return kind.run(
             array,
             [make_udf(p) for p in case.programs],
-            sig_dims=case.sig_dims,
+            case.sig_dims,
             roi=case.roi,
             split_every=case.split_every,
         )
@@ -75,9 +75,9 @@ def check_done(expected, done, how):
         assert_same(np.asarray(done.valid_mask[name]), wanted.mask, f"mask {name} {how}")
 
 
-def check(case, client):
+def check(case, client, kind=DASK):
     """Run a case on threads and on the cluster; compare with both oracles."""
-    lazy = lazy_results(case)
+    lazy = lazy_results(case, kind)
     expected = [Oracle(case, p).results() for p in case.programs]
     reference = run_reference(
         case.array(),
@@ -140,9 +140,10 @@ def test_the_simplest_case_is_a_nav_sum_by_frame():
     )
 
 
+@pytest.mark.parametrize("kind", RESULTS, indirect=True)
 @pytest.mark.parametrize("method", METHOD_KINDS)
 @pytest.mark.parametrize("merge", MERGE_KINDS)
-def test_every_way_to_merge_with_every_method(merge, method, client):
+def test_every_way_to_merge_with_every_method(merge, method, client, kind):
     """A fixed program each, so that none is left to chance."""
     plain = (
         Buffer("a", op="max", of="where", extra=(2, 3), fill=-1),
@@ -165,7 +166,7 @@ def test_every_way_to_merge_with_every_method(merge, method, client):
     )
     shape, chunks = (7, 3, 2, 4), ((1, 2, 3, 1), (3,), (1, 1), (3, 1))
     roi = np.arange(21).reshape(7, 3) % 4 > 0
-    check(Case((program,), shape, 2, chunks, dtype="int16", roi=roi, tile_bytes=24), client)
+    check(Case((program,), shape, 2, chunks, dtype="int16", roi=roi, tile_bytes=24), client, kind)
 
 
 @pytest.mark.full
