@@ -58,8 +58,11 @@ def test_examples(page, request):
 
 
 @pytest.mark.full
-def test_the_script_of_the_page_on_clusters(tmp_path):
-    page = DOCS / "user-guide/operations/clusters.md"
+@pytest.mark.parametrize("page", ["operations/clusters.md", "running/frisky.md"])
+def test_the_script_of_a_page_on_clusters(page, tmp_path):
+    if "frisky" in page:
+        pytest.importorskip("frisky")
+    page = DOCS / "user-guide" / page
     (script,) = [fence.text for fence in read_fences(page) if "# script.py" in fence.text]
     (tmp_path / "script.py").write_text(script, encoding="utf-8")
     done = run_python("script.py", cwd=tmp_path)
