@@ -59,7 +59,7 @@ def _aliases(name: str, target: str, numblocks: tuple[int, ...]) -> dict[Any, An
 def as_dask(value: Any) -> Any:
     """Return an array of dask-array, also in an object of xarray, as a dask array; others as is."""
     if not is_expression_array(value):
-        return _with_inner(value, is_expression_array, as_dask)
+        return _with_inner(value, as_dask) if hasattr(value, "coords") else value
     expr, lowered = value.expr, value.freeze_chunks().expr.lower_completely()
     layers, depends = _layers_of(lowered)
     if lowered._name != expr._name:
@@ -69,19 +69,17 @@ def as_dask(value: Any) -> Any:
     return da.Array(HighLevelGraph(layers, depends), expr._name, expr.chunks, meta=expr._meta)
 
 
-def _with_inner(value: Any, is_one: Callable[[Any], bool], change: Callable[[Any], Any]) -> Any:
-    """Return a DataArray or Dataset with changes of some of its arrays; other values unchanged."""
-    if not hasattr(value, "coords"):
-        return value
+def _with_inner(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a DataArray or Dataset in which all arrays of dask-array are changed."""
     new = {
         name: one.copy(data=change(one.data))
         for name, one in getattr(value, "variables", value.coords).items()
-        if one.chunks is not None and is_one(one.data)  # `data` may read a file
+        if one.chunks is not None and is_expression_array(one.data)  # `data` may read a file
     }
     if hasattr(value, "data_vars"):
         return value.assign(new) if new else value
     value = value.assign_coords(new) if new else value
-    is_ours = value.chunks is not None and is_one(value.data)
+    is_ours = value.chunks is not None and is_expression_array(value.data)
     return value.copy(data=change(value.data)) if is_ours else value
 
 
@@ -193,12 +191,8 @@ def _expressions_in(collection: Any) -> list[Any]:
 
 
 def in_kind_of(given: Any, array: Any) -> Any:
-    """Return a dask array, or those in an object of xarray, in the kind of those in `given`."""
-    if is_expression_array(given):
-        return as_expression(array)
-    if as_dask(given) is given:
-        return array
-    return _with_inner(array, lambda one: isinstance(one, da.Array), as_expression)
+    """Return a dask array as an array of dask-array if `given` is one; all else unchanged."""
+    return as_expression(array) if is_expression_array(given) else array
 
 
 def count_of_expressions(every: Sequence[tuple[da.Array, Any]]) -> int:
