@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import dask.array as da
@@ -59,7 +59,9 @@ def _aliases(name: str, target: str, numblocks: tuple[int, ...]) -> dict[Any, An
 def as_dask(value: Any) -> Any:
     """Return an array of dask-array, also in an object of xarray, as a dask array; others as is."""
     if not is_expression_array(value):
-        return _with_inner(value, as_dask) if hasattr(value, "coords") else value
+        # those of sparse arrays are an array
+        of_xarray = isinstance(getattr(value, "coords", None), Mapping)
+        return _with_inner(value, as_dask) if of_xarray else value
     expr, lowered = value.expr, value.freeze_chunks().expr.lower_completely()
     layers, depends = _layers_of(lowered)
     if lowered._name != expr._name:
