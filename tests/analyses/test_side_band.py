@@ -315,7 +315,7 @@ def axes_with(**changed):
     ("parameters", "run", "message"),
     [
         ({}, {"voltage": None}, "needs the voltage: pass voltage="),
-        ({}, {"axes": None}, "axes of the scan"),
+        ({}, {"axes": None}, "axes of the"),
         ({}, axes_with(scan={"unit": None}), "axes of the scan"),
         ({}, axes_with(frame={"unit": None}), "axes of the frames"),
         ({}, axes_with(scan={"unit": "s"}), "axes of the scan"),

@@ -219,12 +219,12 @@ REFUSED = [
     (with_sync_offset(FIVE, sync_offset=-1), {}, ArgumentValueError, "the sum of both"),
     *(
         (
-            with_sync_offset(library.ones((5, 2, 2)), sync_offset=-1).array,
+            with_sync_offset(m.ones((5, 2, 2)), sync_offset=-1).array,
             {},
             ArgumentValueError,
-            "",
+            "offset",
         )
-        for library in LIBRARIES
+        for m in LIBRARIES
     ),
     (np.ones((5, 2, 2)), {}, ArgumentTypeError, r"da.*from_array"),
     *((FIVE, {"sync_offset": no}, ArgumentTypeError, "an integer") for no in (1.5, "2", None)),
